@@ -42,10 +42,13 @@ lint: $(TEST) ## ruff check, ruff format --check, mypy
 	$(VENV)/bin/ruff format --check .
 	$(PY) -m mypy
 
-# Warnings are errors: a missing page, link or anchor inside the site fails the build. Links to other hosts are not tried.
-docs: $(DOCS) ## build the site, check its links; docs/_build/html/index.html
-	@$(PY) -m sphinx -b html -W --keep-going -q -j $(JOBS) docs docs/_build/html
-	@echo "nearid: the site is docs/_build/html/index.html"
+# The examples of the gallery whose data are here are run and compared with their pages. Warnings are errors: a missing
+# page, link or anchor inside the site fails the build. Links to other hosts are not tried.
+docs: $(DOCS) ## run the gallery, build the site, check its links; docs/_build/html/index.html
+	@start=$$(date +%s) && $(PY) docs/tools/gallery.py --check \
+	&& $(PY) -m sphinx -b html -W --keep-going -q -j $(JOBS) docs docs/_build/html \
+	&& $(PY) docs/tools/links.py docs/_build/html \
+	&& echo "nearid: the site is docs/_build/html/index.html, made in $$(($$(date +%s) - start)) s"
 
 package: $(TEST) ## build wheel and sdist and try each in an empty environment
 	@bash .ci/package

@@ -46,7 +46,8 @@ if built.suffix == ".whl":
 else:
     with tarfile.open(built) as archive:
         names = archive.getnames()
-    check(any(n.endswith("/tests/test_package.py") for n in names), "the sdist lacks the tests")
+    for needed in ("tests/test_package.py", "docs/tools/blocks.py", "benchmarks/validity.py"):
+        check(f"nearid-{nearid.__version__}/{needed}" in names, f"the sdist lacks {needed}, so that its tests fail")
 # Nothing that is data: every file of nearid is small.
 check(not [n for n in names if n.endswith((".npy", ".npz", ".parquet", ".pt", ".onnx"))], "data files were packed")
 

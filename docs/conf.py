@@ -7,6 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "tools")]
 
+from gallery import GALLERY, read, stored_note  # noqa: E402, from tools/
+
 from nearid import __version__  # noqa: E402, from this folder's own source
 
 project = "nearid"
@@ -50,7 +52,7 @@ html_theme_options = {
     "logo": {"text": "nearid"},
     "header_links_before_dropdown": 8,
     "navbar_align": "left",
-    "navbar_persistent": ["search-button-field"],
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
     "show_prev_next": True,
@@ -73,11 +75,31 @@ def _escape(app, what, name, obj, options, lines):
             lines[k] = "".join(parts)
 
 
+def _not_ours(app, what, name, obj, skip, options):
+    """Methods that a class has from scikit-learn or torch are left to their documentation."""
+    module = getattr(getattr(obj, "fget", obj), "__module__", None)
+    return True if module and not module.startswith("nearid") else None
+
+
 def _links(app, relative_path, parent_docname, content):
-    """Links of the included CHANGELOG lead to the page that includes CONTRIBUTING."""
-    content[0] = content[0].replace("](CONTRIBUTING.md)", "](contributing.md)")
+    """Links of the included CHANGELOG and CONTRIBUTING lead to pages of the site, or else to the repository."""
+    for name, page in (("CONTRIBUTING.md", "contributing.md"), ("CHANGELOG.md", "changelog.md")):
+        content[0] = content[0].replace(f"]({name})", f"]({page})")
+    for name in ("SECURITY.md", "CODE_OF_CONDUCT.md"):
+        content[0] = content[0].replace(f"]({name})", f"](https://github.com/nearid/nearid/blob/main/{name})")
+
+
+def _stored(app, docname, source):
+    """The page of an example that cannot run here says that its output is stored."""
+    script = GALLERY / f"{docname.removeprefix('gallery/')}.py"
+    if docname.startswith("gallery/") and script.exists():
+        app.env.note_reread()  # data may come and go between two builds
+        if lacking := read(script).missing():
+            source[0] = stored_note(source[0], lacking)
 
 
 def setup(app):
+    app.connect("source-read", _stored)
     app.connect("autodoc-process-docstring", _escape, priority=900)
+    app.connect("autodoc-skip-member", _not_ours)
     app.connect("include-read", _links)

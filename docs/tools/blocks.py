@@ -1,4 +1,4 @@
-"""The code blocks of a Markdown page: find them, run them in order, compare what they print with what the page shows.
+"""The code blocks of a Markdown page: find them and run them in order.
 
 A fence ```python or ```sh is run. A fence ```text right after it holds what the block prints on stdout. A block below
 a comment `<!-- not run: reason -->` is not run. The tests of the pages and `docs/tools/pages.py` share this module.
@@ -29,10 +29,6 @@ BLOCK = re.compile(
     re.M | re.S,
 )
 PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]*pictures/[^)\s/]+\.svg)\)")
-NUMBER = re.compile(r"[-+\u2212]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.I)
-# Rules of tables and frames are as long as the widest number needs them.
-RULE = re.compile(r"[-=\u2500\u2501\u2550]{2,}")
-RELATIVE, ABSOLUTE = 0.02, 0.005
 
 
 @dataclass(frozen=True)
@@ -165,65 +161,3 @@ def call(command: Callable[..., Any], words: list[str]) -> None:
     arguments = [part for word in words for part in (sorted(glob.glob(word)) or [word])]
     assert arguments[0] == "nearid", f"{words[0]} is not a command that can be run here. Only nearid can."
     assert command(arguments[1:], standalone_mode=False) in (None, 0)
-
-
-def difference(expected: str, printed: str) -> str | None:
-    """Where printed lines differ from those that a page shows, in words; None where they agree.
-
-    Words must be the same. Numbers must agree to 2% or .005. Numbers of spaces and lengths of rules do not matter. A
-    line `...` of the page stands for any lines.
-    """
-    wanted, lines = _lines(expected), _lines(printed)
-    parts: list[list[str]] = [[]]
-    for line in wanted:
-        if line == "...":
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    first, last = parts[0], parts[-1]
-    if len(parts) == 1:
-        if len(first) != len(lines):
-            for want, line in zip(first, lines, strict=False):
-                if not same_line(want, line):
-                    return _differ(want, line)
-            more = lines[len(first) :] or first[len(lines) :]
-            return f"{'printed, but not in the page' if len(lines) > len(first) else 'not printed'}: {more[0]}"
-        return next((_differ(w, line) for w, line in zip(first, lines, strict=True) if not same_line(w, line)), None)
-    if len(first) + len(last) > len(lines):
-        return f"only {len(lines)} lines are printed"
-    for want, line in [*zip(first, lines, strict=False), *zip(last, lines[len(lines) - len(last) :], strict=True)]:
-        if not same_line(want, line):
-            return _differ(want, line)
-    rest = lines[len(first) : len(lines) - len(last)]
-    for part in parts[1:-1]:
-        starts = (at for at in range(len(rest) - len(part) + 1) if all(map(same_line, part, rest[at:])))
-        at = next(starts, None)
-        if at is None:
-            return "not printed: " + " / ".join(part)
-        rest = rest[at + len(part) :]
-    return None
-
-
-def same_line(wanted: str, line: str) -> bool:
-    """Whether two lines have the same words, and numbers that agree to 2% or .005."""
-    if NUMBER.sub("0", wanted) != NUMBER.sub("0", line):
-        return False
-    pairs = zip(NUMBER.findall(wanted), NUMBER.findall(line), strict=True)
-    return all(abs(_value(a) - _value(b)) <= max(RELATIVE * abs(_value(a)), ABSOLUTE) for a, b in pairs)
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", "").replace("\u2212", "-"))
-
-
-def _lines(text: str) -> list[str]:
-    lines = [" ".join(RULE.sub(lambda rule: rule[0][:2], line).split()) for line in text.strip("\n").splitlines()]
-    while lines and not lines[-1]:
-        lines.pop()
-    while lines and not lines[0]:
-        lines.pop(0)
-    return lines
-
-
-def _differ(wanted: str, line: str) -> str:
-    return f"the page has\n  {wanted}\nprinted is\n  {line}"

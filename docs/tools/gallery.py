@@ -6,12 +6,12 @@ cells that begin with `# %%` hold code; words after `# %%` describe the picture 
 
 Pages are written by this small program instead of sphinx-gallery or a notebook kernel. Several data sets may not be
 passed on, so most machines lack some of them. A page must then keep its stored output and say so, and the examples that
-can run are still compared with what is stored. Both tools would fail or leave such a page empty.
+can run are still compared with what is stored. Both tools would fail or leave such a page empty. `make docs` runs the
+check, and adds a note to the pages of examples that did not run.
 
     python docs/tools/gallery.py                  run the examples whose data are here, write their pages
     python docs/tools/gallery.py ani-potentials   run some examples
     python docs/tools/gallery.py --check          run them and compare the output with the stored pages
-    python docs/tools/gallery.py --to FOLDER      write the whole gallery to FOLDER, for the build of the site
 """
 
 import argparse
@@ -20,7 +20,6 @@ import contextlib
 import io
 import os
 import re
-import shutil
 import sys
 import tempfile
 import time
@@ -278,34 +277,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="examples to run; all by default")
     parser.add_argument("--check", action="store_true", help="compare with the stored pages and write nothing")
-    parser.add_argument("--to", type=Path, help="folder for the whole gallery")
     options = parser.parse_args(arguments)
     found = examples()
     if unknown := set(options.names) - {example.name for example in found}:
         parser.error(f"no example is called {', '.join(sorted(unknown))}")
     wanted = [example for example in found if not options.names or example.name in options.names]
-    target = (options.to or GALLERY).resolve()
-    if options.to:
-        shutil.copytree(GALLERY, target, dirs_exist_ok=True)
     different = 0
     for example in wanted:
         stored = GALLERY / f"{example.name}.md"
         if lacking := example.missing():
             print(f"{example.name}: not run, missing: {', '.join(lacking)}")
-            if options.to:
-                page = stored_note(stored.read_text(encoding="utf-8"), lacking)
-                (target / stored.name).write_text(page, encoding="utf-8")
             continue
         with surroundings():
-            page = run(example, Path("pictures") if options.check else target / "pictures")
+            page = run(example, Path("pictures") if options.check else GALLERY / "pictures")
         seconds = page.rpartition("Run time: ")[2].strip()
         told = compared(stored.read_text(encoding="utf-8"), page) if options.check else None
         different += told is not None
-        print(f"{example.name}: {seconds}" + (f" {told}" if told else ""), flush=True)
+        print(f"{example.name}: {seconds}" + (f" Its page shows something else: {told}" if told else ""), flush=True)
         if not options.check:
-            (target / stored.name).write_text(page, encoding="utf-8")
+            stored.write_text(page, encoding="utf-8")
     if not options.check:
-        (target / "index.md").write_text(index(found), encoding="utf-8")
+        (GALLERY / "index.md").write_text(index(found), encoding="utf-8")
     return 1 if different else 0
 
 

@@ -1,37 +1,86 @@
-"""Comparison of two printed outputs: words exactly, numbers nearly."""
+"""Comparison of a printed output with the one that a page shows: words exactly, numbers nearly."""
 
 import re
 
 # A number that stands alone: "layer2" and "5.1.2" are words.
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d[\d,]*)?\.?\d+(?:e[-+]?\d+)?(?![\w])(?!\.\d)", re.I)
-RELATIVE, ABSOLUTE = 0.02, 0.005
+NUMBER = re.compile(
+    r"(?<![\w.])[-+\u2212]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?(?!\w|\.\d)", re.I
+)
+# Rules of tables and frames are as long as the widest number needs them.
+RULE = re.compile(r"[-=\u2500\u2501\u2550]+")
+# Numbers agree to 2%, or to one unit of the last decimal that is shown. What is smaller than .0001 is left to rounding.
+RELATIVE, ABSOLUTE = 0.02, 1e-4
 
 
-def difference(stored: str, printed: str) -> str | None:
-    """The first line that differs, as a sentence; None if the outputs agree.
+def difference(expected: str, printed: str) -> str | None:
+    """Where printed lines differ from those that a page shows, in words; None where they agree.
 
-    Numbers agree within 2% or .005. Spaces, and the lines of tables, do not count: columns move with their numbers.
+    Words must be the same. Numbers must agree to 2% or to one unit of the last decimal that is shown; counts have no
+    decimals. Numbers of spaces and lengths of rules do not matter. A line `...` of the page stands for any lines.
     """
-    before, now = _lines(stored), _lines(printed)
-    for old, new in zip(before, now, strict=False):
-        if not _agree(old, new):
-            return f"{old!r} is stored, {new!r} is printed"
-    if len(before) != len(now):
-        return f"{len(before)} lines are stored, {len(now)} are printed"
+    lines = _lines(printed)
+    parts: list[list[str]] = [[]]
+    for line in _lines(expected):
+        if line == "...":
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    first, last = parts[0], parts[-1]
+    if len(parts) == 1:
+        for want, line in zip(first, lines, strict=False):
+            if not same_line(want, line):
+                return _differ(want, line)
+        if len(first) == len(lines):
+            return None
+        more = lines[len(first) :] or first[len(lines) :]
+        return f"{'printed, but not in the page' if len(lines) > len(first) else 'not printed'}: {more[0]}"
+    if len(first) + len(last) > len(lines):
+        return f"only {len(lines)} lines are printed"
+    for want, line in [*zip(first, lines, strict=False), *zip(last, lines[len(lines) - len(last) :], strict=True)]:
+        if not same_line(want, line):
+            return _differ(want, line)
+    rest = lines[len(first) : len(lines) - len(last)]
+    for part in parts[1:-1]:
+        starts = (at for at in range(len(rest) - len(part) + 1) if all(map(same_line, part, rest[at:])))
+        at = next(starts, None)
+        if at is None:
+            return "not printed: " + " / ".join(part)
+        rest = rest[at + len(part) :]
     return None
 
 
-def _lines(text: str) -> list[str]:
-    squeezed = (" ".join(re.sub("[─━]+", " ", line).split()) for line in text.splitlines())
-    return [line for line in squeezed if line]
-
-
-def _agree(old: str, new: str) -> bool:
-    if NUMBER.sub("#", old) != NUMBER.sub("#", new):
+def same_line(wanted: str, line: str) -> bool:
+    """Whether two lines have the same words, and numbers that nearly agree."""
+    if NUMBER.sub("0", wanted) != NUMBER.sub("0", line):
         return False
-    pairs = zip(_numbers(old), _numbers(new), strict=True)
-    return all(abs(a - b) <= max(ABSOLUTE, RELATIVE * max(abs(a), abs(b))) + 1e-12 for a, b in pairs)
+    return all(map(_near, NUMBER.findall(wanted), NUMBER.findall(line)))
 
 
-def _numbers(line: str) -> list[float]:
-    return [float(found.replace(",", "")) for found in NUMBER.findall(line)]
+def _near(first: str, second: str) -> bool:
+    a, b = _value(first), _value(second)
+    allowed = max(RELATIVE * max(abs(a), abs(b)), min(_unit(first), _unit(second)), ABSOLUTE)
+    return abs(a - b) <= allowed * (1 + 1e-9)
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", "").replace("\u2212", "-"))
+
+
+def _unit(number: str) -> float:
+    """One unit of the last decimal: .001 of 0.514, 1e-5 of 6.0e-04, nothing of a count."""
+    mantissa, _, power = number.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return 10.0 ** (int(power or 0) - decimals) if decimals or power else 0.0
+
+
+def _lines(text: str) -> list[str]:
+    lines = [" ".join(RULE.sub(lambda rule: rule[0][0], line).split()) for line in text.strip("\n").splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    while lines and not lines[0]:
+        lines.pop(0)
+    return lines
+
+
+def _differ(wanted: str, line: str) -> str:
+    return f"the page has\n  {wanted}\nprinted is\n  {line}"

@@ -4,7 +4,7 @@
     python docs/tools/pages.py README.md docs/guide/score.md --write
 
 With `--write`, a shown output (```text) that differs from what its block prints is replaced. One that agrees, up to the
-tolerances of `docs/tools/blocks.py`, stays as it is.
+tolerances of `docs/tools/outputs.py`, stays as it is.
 """
 
 import argparse
@@ -13,7 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from blocks import ROOT, blocks_of, difference, inside, pages, pictures_of, run
+from blocks import ROOT, blocks_of, inside, pages, pictures_of, run
+from outputs import difference
 
 
 def refresh(page: Path, write: bool) -> list[str]:

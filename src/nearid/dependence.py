@@ -1,4 +1,4 @@
-"""Rows that depend on each other: neighbours in the file that are alike, and near copies in any order."""
+"""Dependent rows: similar neighbours in the file, and near copies in any order."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ _OVERRULE = (
 
 @dataclass(frozen=True)
 class SerialRows:
-    """Neighbouring rows of both sides that are alike.
+    """Dependence of neighbouring rows on both sides.
 
     Attributes
     ----------
     length : int
-        Rows of a contiguous block that is nearly independent of the others.
+        Number of rows of a contiguous block that is nearly independent of the others.
     decay : tuple of int
-        Of each side, the lag in rows at which the slowest correlation has decayed.
+        For each side, the lag in rows at which the slowest correlation has decayed.
     correlation : tuple of float
-        Of each side, the largest correlation of a row with the next one, over linear combinations of columns.
+        For each side, the largest correlation of a row with the next one, over linear combinations of columns.
     names : tuple of str
         Names of the sides.
     """
@@ -76,9 +76,9 @@ class SerialRows:
     names: tuple[str, str]
 
     def alert(self, cut: int) -> Alert:
-        """The sentences for the user, code `serial_rows`; `cut` is the length of the blocks in use."""
+        """Return the alert `serial_rows`. `cut` is the length of the blocks in use."""
         first, second = self.correlation
-        # Pieces of equal length are a little longer or shorter than what was asked for.
+        # Pieces of equal length may be a little longer or shorter than requested.
         short = (
             f"They should have {self.length} rows, twice that lag, but every fold needs a block: neighbouring blocks "
             "still depend on each other, so held-out scores may be too high and intervals too narrow. "
@@ -94,11 +94,11 @@ class SerialRows:
 
 
 def serial_rows(pair: Pair, *, seed: int = 0) -> SerialRows | None:
-    """Dependence of rows on their neighbours in the file; None where they are not alike beyond chance on both sides.
+    """Return the dependence of rows on their neighbours; None unless it is beyond chance on both sides.
 
-    A relation that is not there can appear only where both sides depend on their neighbours, at the same lags. So the
-    side that forgets sooner decides the length. A row with a value that is not finite counts as the mean. `seed` is
-    that of the random projection that finds the principal components of wide rows.
+    A spurious relation can appear only if both sides depend on their neighbours at the same lags. So the side whose
+    correlation decays sooner determines the length. A row with a value that is not finite counts as the mean. `seed` is
+    the seed of the random projection for the principal components of wide rows.
     """
     size = max(min(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), ROWS), 64 * STRETCHES)
     found, stride = None, 1
@@ -112,16 +112,16 @@ def serial_rows(pair: Pair, *, seed: int = 0) -> SerialRows | None:
         decay = (stride * lags[0], stride * lags[1])
         length = min(BLOCK * min(decay), pair.n)
         found = SerialRows(length, decay, found.correlation if found else first, (pair.x.name, pair.y.name))
-        # What has not decayed within a stretch is followed through rows further apart.
+        # If the correlation has not decayed within a stretch, it is measured for rows that are further apart.
         if min(lags) < limit or len(np.concatenate(places)) * stride >= pair.n:
             return found
         stride *= limit // 2
 
 
 def blocks_run_on(pair: Pair, codes: np.ndarray) -> bool:
-    """Whether given blocks are pieces of a series: on both sides the rows at borders are near to each other.
+    """Return whether given blocks are pieces of a series, because on both sides rows across their borders are similar.
 
-    Rows next to a border may hold a value that is not finite, as lagged features have: then rows further in count.
+    If rows at a border contain a value that is not finite, as lagged features do, rows further inside are used.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def blocks_run_on(pair: Pair, codes: np.ndarray) -> bool:
     """
     borders = np.flatnonzero(codes[1:] != codes[:-1])
     borders = borders[:: 1 + len(borders) // BORDERS]
-    # Of fewer borders no order is rare.
+    # With fewer borders no order is rare enough for a test.
     for further in range(FURTHER if len(borders) >= LEAST_BORDERS else 0):
         last, first = borders - further, borders + 1 + further
         inside = (last >= 0) & (first < len(codes))
@@ -147,7 +147,7 @@ def blocks_run_on(pair: Pair, codes: np.ndarray) -> bool:
 
 
 def _near_across(ends: Floats, starts: Floats) -> bool:
-    """Whether the ends of blocks are nearer to the starts of the next blocks than to those of others, beyond chance."""
+    """Return whether the ends of blocks are closer to the starts of the next blocks than to others, beyond chance."""
     centre = (ends.mean(axis=0) + starts.mean(axis=0)) / 2
     ends, starts = ends - centre, starts - centre
     sizes = np.maximum(np.abs(ends).max(axis=0), np.abs(starts).max(axis=0))
@@ -164,7 +164,7 @@ def _near_across(ends: Floats, starts: Floats) -> bool:
 
 
 def _stretches(n: int, stride: int, size: int) -> list[np.ndarray]:
-    """Places of rows `stride` apart, at most `size` of them: all, or some stretches spread over the file."""
+    """Return at most `size` positions of rows that are `stride` apart: all, or stretches spread over the file."""
     if -(-n // stride) <= size:
         return [np.arange(0, n, stride)]
     span = size // STRETCHES * stride
@@ -175,7 +175,7 @@ def _stretches(n: int, stride: int, size: int) -> list[np.ndarray]:
 
 
 def _finite(sides: Sequence[np.ndarray]) -> list[Floats]:
-    """Both sides in float64; a row with a value that is not finite counts as the mean."""
+    """Return both sides in float64. A row with a value that is not finite is replaced by the mean."""
     result: list[Floats] = []
     for side in sides:
         values = np.array(side, dtype=np.float64)
@@ -189,7 +189,7 @@ def _finite(sides: Sequence[np.ndarray]) -> list[Floats]:
 
 
 def _decay(side: Floats, places: list[np.ndarray], seed: int) -> tuple[int, float]:
-    """Lag at which the slowest correlation has decayed (0: no correlation), and the correlation of neighbours."""
+    """Return the lag at which the slowest correlation has decayed (0: none), and the correlation of neighbours."""
     ends = np.cumsum([len(place) for place in places])
     limit = min(len(place) for place in places) // 4
     components = min(COMPONENTS, max(len(side) // 20, 1))
@@ -204,16 +204,16 @@ def _decay(side: Floats, places: list[np.ndarray], seed: int) -> tuple[int, floa
         parts = np.split(_whitened(side, components, seed), ends[:-1])
         lag, neighbours = _slowest(parts, limit)
         first = first or neighbours
-        # Rows that depend on each other carry fewer components. With too many of them a decay is misjudged.
+        # Dependent rows support fewer components. With too many components the decay is wrong.
         components = max(len(side) // (5 * lag), 4) if lag else COMPONENTS
         if components >= parts[0].shape[1]:
             return max(longest, lag), first
-        # Directions that never decay are only believed of few components.
+        # Directions that never decay are accepted only with few components.
         longest = max(longest, lag) if lag < limit else longest
 
 
 def _whitened(side: Floats, components: int, seed: int) -> Floats:
-    """Leading principal components with unit variance. Far rows are drawn in, so that no few of them decide."""
+    """Return leading principal components with unit variance. Far rows are shortened, so that no few rows dominate."""
     rows = _drawn_in(side - side.mean(axis=0), 3.0)
     rows -= rows.mean(axis=0)
     if rows.shape[1] > 2 * components + 8:
@@ -233,17 +233,17 @@ def _sphered(rows: Floats, components: int) -> Floats:
 
 
 def _drawn_in(rows: Floats, times: float) -> Floats:
-    """Rows of more than some times the typical length are shortened to it."""
+    """Return the rows, with rows longer than `times` the typical length shortened to it."""
     length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     bound = times * np.median(length)
     return rows * np.where(length > bound, bound / np.where(length > 0, length, 1.0), 1.0)[:, None]
 
 
 def _slowest(parts: list[Floats], limit: int) -> tuple[int, float]:
-    """Lag at which the correlation of the slowest directions has decayed, and the largest correlation at lag 1.
+    """Return the lag at which the correlation of the slowest directions has decayed, and the largest one at lag 1.
 
-    Directions whose correlation at a lag is beyond chance are found in one half of the rows and followed in the other
-    half: a direction that seems slow by chance is not slow there.
+    Directions whose correlation at a lag is beyond chance are found in one half of the rows and tested in the other
+    half, where a direction that was slow by chance is not slow.
     """
     middle = len(parts[0]) // 2
     halves = (parts[::2], parts[1::2]) if len(parts) > 1 else ([parts[0][:middle]], [parts[0][middle:]])
@@ -294,14 +294,14 @@ def _autocovariance(parts: list[Floats], axes: Floats, limit: int) -> Floats:
 
 @dataclass(frozen=True)
 class ClusteredRows:
-    """Groups of rows that lie near each other on both sides, as near copies do.
+    """Groups of rows that are close to each other on both sides, like near copies.
 
     Attributes
     ----------
     size : int
         Typical number of rows in a group.
     share : float
-        Share of rows that are clearly in a group, at the least.
+        Lower bound of the share of rows that are in a group.
     """
 
     size: int
@@ -309,7 +309,7 @@ class ClusteredRows:
 
     @property
     def alert(self) -> Alert:
-        """The sentence for the user, code `clustered_rows`."""
+        """Return the alert `clustered_rows`."""
         text = (
             f"Rows lie in groups of about {self.size} that are much nearer to each other on both sides than to other "
             f"rows, as near copies of one sample are ({100 * self.share:.0f}% of the rows clearly). All figures assume "
@@ -319,12 +319,12 @@ class ClusteredRows:
 
 
 def clustered_rows(pair: Pair, *, seed: int = 0) -> ClusteredRows | None:
-    """Groups of near copies among rows in any order; None where nearest rows are as near as of independent rows.
+    """Return groups of near copies among rows in any order; None if nearest rows are as far as for independent rows.
 
-    The distance of two rows is the larger one of both sides, each in units of its median, so that only rows that are
-    near on both sides are near. Where rows are independent and k is small, k log(d_(k+1) / d_k) of the distances to
-    the nearest rows is exponential with the same mean for all k, whatever the density: 1 / dimension. In groups of c
-    near copies it jumps at k = c - 1. Exact copies are left out. `seed` is that of the sample of rows.
+    The distance of two rows is the larger one of both sides, each in units of its median. So rows are close only if
+    they are close on both sides. For independent rows and small k, k log(d_(k+1) / d_k) of the distances to the nearest
+    rows is exponential with mean 1 / dimension for all k and any density. In groups of c near copies it jumps at
+    k = c - 1. Exact copies are left out. `seed` is the seed of the sample of rows.
     """
     spacings = _spacings(pair, seed)
     if spacings is None:
@@ -338,7 +338,7 @@ def clustered_rows(pair: Pair, *, seed: int = 0) -> ClusteredRows | None:
     # Of independent rows hardly one in twenty has a spacing as large as this among so many.
     grouped = spacings[:, :NEAR].max(axis=1) > LARGEST
     at = spacings[grouped, :NEAR].argmax(axis=1) if grouped.mean() > 0.1 else [np.argmax(excess)]
-    # The jump at k = 1, in the first place, is of groups of two.
+    # A jump at k = 1 (index 0) means groups of two.
     return ClusteredRows(int(np.median(at)) + 2, float(grouped.mean()))
 
 
@@ -348,7 +348,7 @@ def _spacings(pair: Pair, seed: int) -> Floats | None:
     if distances.shape[1] <= wanted:
         return None
     nearest = np.sort(np.partition(distances, wanted, axis=1)[:, :wanted], axis=1)
-    # Copies of another row are as far as that row, and are left out, too.
+    # Exact copies of another row have the same distance as that row and are left out, too.
     nearest[:, 1:][nearest[:, 1:] < (1 + COPY) * nearest[:, :-1]] = np.inf
     nearest = np.sort(nearest, axis=1)[:, : FAR.stop + 1]
     nearest = nearest[np.isfinite(nearest).all(axis=1)]
@@ -359,7 +359,7 @@ def _spacings(pair: Pair, seed: int) -> Floats | None:
 
 
 def _distances(pair: Pair, seed: int) -> Floats:
-    """Distances of some rows to all, or to a sample where that is too much; to themselves and exact copies infinite."""
+    """Return distances of some rows to all rows, or to a sample; infinite to themselves and to exact copies."""
     rng = np.random.default_rng(seed)
     rows = np.arange(pair.n)
     width = pair.x.shape[1] + pair.y.shape[1]

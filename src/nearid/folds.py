@@ -1,4 +1,4 @@
-"""Held-out folds of paired rows, the one pass that gathers the moments of every fold, and rows that repeat others."""
+"""Held-out folds of paired rows, the pass that computes the moments of every fold, and repeated rows."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ T = TypeVar("T")
 # Beyond this size (or below its inverse) products of second moments overflow or vanish.
 LARGEST = 1e70
 
-# Correlations within fewer rows than this are far too low on average.
+# Correlations within fewer rows than this are too low on average.
 ROWS_PER_FOLD = 10
 
-# Fewer independent stretches of a sequence than this do not tell what chance reaches.
+# With fewer independent stretches of a sequence than this, the chance level cannot be measured.
 STRETCHES = 10
 
-# Blocks that a sample of rows has at the least, unless there are fewer.
+# Minimum number of blocks in a sample of rows, unless there are fewer.
 LEAST_BLOCKS = 100
 
-# What is kept of every row at the least: its place in the folds, its errors and its distances.
+# Bytes that are stored for every row at least: its fold, its errors and its distances.
 ROW_BYTES = 64
 
-# Rows are kept beside their moments where there are fewer than so many for each column of the wider side.
+# Rows are kept in addition to their moments if there are fewer than so many per column of the wider side.
 KEPT = 2
 
-# Above this many bytes of partial sums in flight, one worker with a threaded BLAS replaces a thread per block.
+# Above this many bytes of partial sums, one worker with BLAS threads is used instead of one thread per block.
 PARTIAL_BYTES = 256 << 20
 
 
 def assign(n: int, folds: int, seed: int, blocks: np.ndarray | None = None) -> np.ndarray:
-    """Fold of each of n rows: balanced, at random, the same for the same seed whatever the chunks.
+    """Return the fold of each of n rows: balanced and random, and the same for the same seed.
 
-    Rows of a block, of which `blocks` has the number for each row, are held out together.
+    `blocks` holds the block number of each row. Rows of a block are held out together.
     """
     if not 1 <= folds <= 255:
         raise InputError(f"folds must be between 2 and 255, not {folds}.")
@@ -54,7 +54,7 @@ def assign(n: int, folds: int, seed: int, blocks: np.ndarray | None = None) -> n
         raise InputError(
             f"{n} paired rows are too few for {folds} folds: give at least {2 * folds} rows or fewer folds."
         )
-    # Each row costs a few numbers, such as its errors, also where the rows themselves stay in their file.
+    # A few numbers per row, such as its errors, are in memory, even if the rows themselves are read from a file.
     check_memory(f"A comparison of {n} rows", ROW_BYTES * n, "Take a sample of the rows.")
     rng = np.random.default_rng(seed)
     if blocks is None:
@@ -63,14 +63,14 @@ def assign(n: int, folds: int, seed: int, blocks: np.ndarray | None = None) -> n
 
 
 def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
-    """Fold of each block: at random, large blocks first, each into the fold that has the fewest rows so far."""
+    """Return a random fold for each block: large blocks first, each into the fold with the fewest rows so far."""
     if len(sizes) < folds:
         count = f"{len(sizes)} blocks of rows are" if len(sizes) > 1 else "One block of rows is"
         raise InputError(
-            f"{count} too few for {folds} folds, of which each needs a block of its own: take fewer folds with folds= "
+            f"{count} too few for {folds} folds, because each fold needs its own block. Use fewer folds with folds= "
             "(--folds), or smaller blocks."
         )
-    # In random order among blocks of about the same size, so that another seed gives other folds.
+    # Random order among blocks of similar size, so that another seed gives other folds.
     order = rng.permutation(len(sizes))
     order = order[np.argsort(-np.log2(np.maximum(sizes, 1))[order].astype(int), kind="stable")]
     fold = np.empty(len(sizes), dtype=np.uint8)
@@ -84,7 +84,7 @@ def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray
 
 @dataclass(frozen=True)
 class Blocks:
-    """Rows that belong together: held out, resampled and permuted as one.
+    """Blocks of rows that belong together and are held out, resampled and permuted as a unit.
 
     Attributes
     ----------
@@ -93,9 +93,9 @@ class Blocks:
     serial : bool
         Whether the blocks are pieces of one sequence of rows, cut by nearid itself.
     chained : bool
-        Whether blocks that follow each other are alike, so that they are not independent either.
+        Whether consecutive blocks are similar, so that the blocks are not independent.
     slow : bool
-        Whether rows depend on their neighbours for so long that fewer than ten stretches are independent.
+        Whether rows depend on their neighbours over such long distances that fewer than ten stretches are independent.
     """
 
     codes: np.ndarray
@@ -105,25 +105,25 @@ class Blocks:
 
     @classmethod
     def cut(cls, n: int, length: int, folds: int) -> Blocks:
-        """Pieces of about this length of a sequence of n rows; shorter ones where folds need more pieces."""
+        """Return pieces of about this length of a sequence of n rows, or shorter ones if folds need more pieces."""
         pieces = max(n // length, folds)
         return cls(np.arange(n) * pieces // n, serial=True, slow=n < STRETCHES * length)
 
     @property
     def unmeasured(self) -> tuple[str, str]:
-        """Why slow rows leave chance unmeasured, as the beginning of a sentence, and what to do; else empty."""
+        """For slow rows, why chance cannot be measured (the start of a sentence) and what to do; else empty."""
         if not self.slow:
             return "", ""
         if self.serial:
             return (
                 "Rows depend on their neighbours for so long",
-                "Name the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none "
+                "Give the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none "
                 '(blocks="none") if the order of the rows means nothing.',
             )
         return (
             "Blocks of rows depend on the blocks that follow them for so long",
-            "If these belong together, as the plates of one day, give the larger unit as --blocks (blocks=). If the "
-            "order of the blocks means nothing, as in a sorted table, shuffle the blocks.",
+            "If these belong together, like the plates of one day, give the larger unit as --blocks (blocks=). If the "
+            "order of the blocks has no meaning, as in a sorted table, shuffle the blocks.",
         )
 
     @property
@@ -133,17 +133,17 @@ class Blocks:
 
     @property
     def lags(self) -> range:
-        """By how many rows the target may be turned where the blocks are pieces of a sequence: a block or more."""
+        """The possible circular shifts of the target, in rows, if the blocks are pieces of a sequence."""
         n = len(self.codes)
         least = min(int(np.bincount(self.codes).max()), n // 3)
         return range(least, n - least + 1)
 
     def take(self, rows: np.ndarray) -> Blocks:
-        """The blocks of some rows."""
+        """Return the blocks of some rows."""
         return replace(self, codes=np.unique(self.codes[rows], return_inverse=True)[1])
 
     def sample(self, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-        """Of some rows about `most`: blocks drawn at random, whole or, where they are long, the first rows of each."""
+        """Return about `most` of some rows, from random blocks: whole blocks, or the first rows of long blocks."""
         codes = np.unique(self.codes[rows], return_inverse=True)[1]
         sizes = np.bincount(codes)
         order = rng.permutation(len(sizes))
@@ -156,12 +156,12 @@ class Blocks:
 
 
 def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator, *, all_move: bool = False) -> np.ndarray:
-    """For each of n rows the one whose target it gets where nothing but chance relates source and target.
+    """Return, for each of n rows, the row whose target it gets under the null hypothesis of no relation.
 
-    Independent rows are permuted. A sequence is turned by a random lag of at least a block, which keeps its order.
-    Other blocks change places with blocks of like length: the order within a block is kept, a shorter one is repeated.
-    Of few blocks some may keep their place, as a test of all orders needs it; with `all_move` none does, as a mean over
-    orders needs it, which would hold a part of the true pairing.
+    Independent rows are permuted. A sequence is shifted circularly by a random lag of at least one block, which keeps
+    its order. Other blocks exchange places with blocks of similar length. The order within a block is kept, and a
+    shorter block is repeated. With few blocks some may keep their place, as a test over all orders requires. With
+    `all_move` none keeps its place, because a mean over orders must not contain a part of the true pairing.
     """
     if blocks is None:
         return rng.permutation(n)
@@ -179,18 +179,18 @@ def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator, *, all_mo
 
 
 def turned(n: int, lag: int) -> np.ndarray:
-    """For each of n rows the one that follows so many rows later, after the last one the first."""
+    """Return, for each of n rows, the row that is `lag` rows later, continuing with the first after the last."""
     return np.asarray((np.arange(n) + lag) % n)
 
 
-# Up to so many blocks have so few cycles that other orders are needed too.
+# Up to so many blocks have too few cyclic orders, so other orders are used, too.
 FEW_CYCLES = 6
-# Blocks of like length that change places: at least so many, and at least this share of all.
+# Blocks of similar length that exchange places: at least so many, and at least this share of all.
 LEAST_SWAPPED, SWAPPED_SHARE = 10, 0.1
 
 
 def _swapped(sizes: np.ndarray, rng: np.random.Generator, all_move: bool) -> np.ndarray:
-    """For each block another one of like length: no block keeps its place. Of few blocks some may."""
+    """Return another block of similar length for each block. No block keeps its place, except with few blocks."""
     order = rng.permutation(len(sizes))
     if len(sizes) <= FEW_CYCLES and not all_move:
         return order if np.any(order != np.arange(len(sizes))) else _swapped(sizes, rng, all_move)
@@ -211,13 +211,13 @@ def _swapped(sizes: np.ndarray, rng: np.random.Generator, all_move: bool) -> np.
 
 
 def few_rows_per_fold(measure: str, n: int, folds: int) -> tuple[Alert, ...]:
-    """The caution about a measure that is the mean of correlations within folds, each of few rows."""
+    """Return an alert about a measure that is a mean of correlations within folds, if folds have few rows."""
     if folds == 1 or n >= ROWS_PER_FOLD * folds:
         return ()
     fewer = n // ROWS_PER_FOLD
     advice = f"folds={fewer} (--folds {fewer})" if fewer >= 2 else f"at least {2 * ROWS_PER_FOLD} rows and fewer folds"
-    text = f"{measure} is too low: {n} rows in {folds} folds leave {n // folds} for each, too few for a correlation."
-    return (Alert("few_rows_per_fold", f"{text} Take {advice}."),)
+    text = f"{measure} is too low: {n} rows in {folds} folds leave {n // folds} per fold, too few for a correlation."
+    return (Alert("few_rows_per_fold", f"{text} Use {advice}."),)
 
 
 @dataclass(frozen=True)
@@ -229,11 +229,11 @@ class FoldMoments:
     parts : list of Moments
         Joint moments of the concatenated rows [x, y] of each fold.
     width : int
-        Columns of x.
+        Number of columns of x.
     kept : ndarray of bool, shape (n,), or None
-        Rows in use; None when that is all.
+        Rows in use. None means all rows.
     traits : ndarray
-        Of each row in use, in any order, a number that it shares with its copies; empty where nothing is held out.
+        A number for each row in use, in any order, that is equal for copies of a row. Empty if nothing is held out.
     """
 
     parts: list[Moments]
@@ -262,7 +262,7 @@ class FoldMoments:
         return np.asarray(means[0] + counts @ (means - means[0]) / counts.sum())
 
     def rows_of(self, folds: Sequence[int], centre: Floats) -> tuple[Floats, Floats]:
-        """Both sides of the rows of some folds, less a point; where the rows were kept."""
+        """Return both sides of the rows of some folds, minus a point. The rows must have been kept."""
         each = [(self.parts[k].rows, self.parts[k].mean) for k in folds]
         assert all(own is not None for own, _ in each)
         rows = np.concatenate([own + (mean - centre) for own, mean in each if own is not None])
@@ -273,7 +273,7 @@ class FoldMoments:
         return PairMoments.split(self.parts[k], self.width)
 
     def without(self, folds: Sequence[int]) -> PairMoments:
-        """Moments of the rows outside some folds; those of the others are summed, so that nothing cancels."""
+        """Return the moments of the rows outside some folds, by adding the other folds, so that nothing cancels."""
         return PairMoments.split(total([p for j, p in enumerate(self.parts) if j not in folds]), self.width)
 
     def split(self, k: int) -> tuple[PairMoments, PairMoments]:
@@ -281,7 +281,7 @@ class FoldMoments:
         return self.without([k]), self.part(k)
 
     def map_splits(self, function: Callable[[int, PairMoments, PairMoments], T]) -> list[T]:
-        """function(fold, train, test) of every fold; in threads where the moments are small enough to hold several."""
+        """Return function(fold, train, test) for every fold, in threads if the moments are small enough."""
         workers = 1 if self.parts[0].scatter.nbytes > PARTIAL_BYTES // 4 else None
         return list(ordered_map(lambda k: function(k, *self.split(k)), range(len(self.parts)), workers=workers))
 
@@ -295,7 +295,7 @@ def fold_moments(
     engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> FoldMoments:
-    """Gather the moments of every fold in one pass.
+    """Return the moments of every fold, computed in one pass.
 
     Parameters
     ----------
@@ -304,9 +304,10 @@ def fold_moments(
         Fold of each row.
     folds : int
     drop_nonfinite : bool
-        Leave out pairs of rows with a NaN or an infinity; otherwise such a value is an error that names its place.
+        Whether to leave out pairs of rows with NaN or infinity. Otherwise such a value raises an error that names its
+        row and column.
     engine : Engine
-        Where the pass runs.
+        The engine that runs the pass.
     """
     return FoldMoments(*_moments(pair, fold, folds, drop_nonfinite, engine, tick))
 
@@ -319,12 +320,12 @@ def row_moments(
     engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> tuple[Moments, np.ndarray | None]:
-    """Moments of the rows of one input, or `only` of a part of them, in one pass; and which rows are not dropped.
+    """Return the moments of the rows of one input, or of a part of them, and which rows are not dropped.
 
     Parameters
     ----------
     only : ndarray of bool, shape (n,), optional
-        Rows to take; all by default. The others may hold a NaN.
+        Rows to use. Default: all rows. The other rows may contain NaN.
     """
     fold = np.zeros(rows.shape[0], dtype=np.uint8) if only is None else np.where(only, 0, 1).astype(np.uint8)
     parts, _, kept, _ = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
@@ -463,10 +464,13 @@ def refuse_small_folds(counts: Sequence[int], *, blocks: bool) -> None:
     if min(counts) >= 2:
         return
     if not blocks:
-        raise InputError(f"Only {sum(counts)} rows are left without NaN or Inf, too few for {len(counts)} folds.")
+        raise InputError(
+            f"Only {sum(counts)} rows are left without NaN or Inf, too few for {len(counts)} folds. Use fewer folds "
+            "with folds= (--folds), or more rows."
+        )
     raise InputError(
         f"A fold has fewer than 2 of the {sum(counts)} rows in use: the blocks of rows are too few or too small for "
-        f"{len(counts)} folds. Take fewer folds with folds= (--folds) or other blocks with blocks= (--blocks)."
+        f"{len(counts)} folds. Use fewer folds with folds= (--folds) or other blocks with blocks= (--blocks)."
     )
 
 
@@ -520,7 +524,7 @@ def refuse_constant(names: tuple[str, str], moments: PairMoments) -> None:
     """Refuse a side without any variation."""
     for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
         if not np.any(np.diag(scatter) > 0):
-            raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
+            raise InputError(f"Every column of {name} is constant, so there is no representation to compare.")
 
 
 def refuse_nonfinite(sources: Sequence[tuple[Rows, Index]], sides: Sequence[Floats], start: int) -> None:
@@ -555,7 +559,7 @@ def pair_traits(x: Floats, y: Floats) -> Floats:
 
 
 def repeated_rows(row_traits: Floats, *, in_blocks: bool = False) -> tuple[Alert, ...]:
-    """The caution about rows whose traits repeat; `in_blocks` says that whole blocks of rows are held out."""
+    """Return an alert about rows whose traits repeat. `in_blocks` states whether whole blocks are held out."""
     copies = len(row_traits) - len(np.unique(row_traits))
     if copies <= max(0.005 * len(row_traits), 1):
         return ()

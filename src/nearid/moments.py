@@ -1,8 +1,8 @@
 """Mergeable first and second moments of rows, and rank-aware algebra on their scatter.
 
-A block of rows becomes (n, mean, scatter); blocks merge exactly (Chan, Golub & LeVeque 1983), so folds, chunks,
-threads and machines all reduce to sums of small matrices. The scatter is centred on the mean of its own rows and kept
-in float64, which is what makes float32 rows with a large offset harmless.
+A block of rows is summarised by (n, mean, scatter). Blocks are merged exactly (Chan, Golub & LeVeque 1983), so folds,
+chunks, threads and machines only need sums of small matrices. The scatter is centred on the mean of its rows and stored
+in float64, so float32 rows with a large offset lose no precision.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from nearid.base.errors import InputError
 from nearid.base.extensions import lapack
 from nearid.engines.local import blocks
 
-# A column that spreads by less than this share of its mean is constant as far as float64 can tell.
+# A column whose spread is below this share of its mean is constant within the precision of float64.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# What is left of a difference below this share of its terms may be rounding alone, of sums over many rows.
+# A difference below this share of its terms may be only rounding error of sums over many rows.
 CANCELLED = 1e-9
 
 Floats = NDArray[np.floating]
@@ -37,7 +37,7 @@ class Moments:
     scatter : ndarray of shape (d, d)
         Sum over rows of (z - mean)(z - mean)^T.
     rows : ndarray of shape (n, d) or None
-        The rows less their mean, where they are few and were kept.
+        The rows minus their mean, if they are few and were kept.
     """
 
     n: int
@@ -47,7 +47,7 @@ class Moments:
 
     @classmethod
     def of(cls, rows: ArrayLike) -> Moments:
-        """Moments of rows of shape (n, d), block by block."""
+        """Return the moments of rows of shape (n, d), computed block by block."""
         z = np.asarray(rows)
         return total([cls.zero(z.shape[1]), *(cls._of_block(z[a:b]) for a, b in blocks(*z.shape))])
 
@@ -60,12 +60,12 @@ class Moments:
 
     @classmethod
     def from_sums(cls, n: int, first: Floats, second: Floats, shift: Floats, rows: Floats | None = None) -> Moments:
-        """Moments from sums of z - shift and of (z - shift)(z - shift)^T; `second` is overwritten.
+        """Return moments from sums of z - shift and of (z - shift)(z - shift)^T. `second` is overwritten.
 
-        `rows` are the rows z - shift, if they are to be kept, and are overwritten, too.
+        `rows` are the rows z - shift if they are kept. They are overwritten, too.
 
-        Sums about one point add up over blocks without any correction. What cancels here is the distance of the shift
-        from the mean: a spread that is lost in it is set to zero. Take sums about the mean to see if there is one.
+        Sums about one point can be added over blocks without a correction. The distance of the shift from the mean
+        cancels digits, so a spread below this precision is set to zero. For such a spread, use sums about the mean.
         """
         if not n:
             return cls.zero(len(first))
@@ -80,20 +80,20 @@ class Moments:
 
     @classmethod
     def zero(cls, width: int) -> Moments:
-        """Moments of no rows."""
+        """Return the moments of no rows."""
         return cls(0, np.zeros(width), np.zeros((width, width)))
 
     def __add__(self, other: Moments) -> Moments:
         return total([self, other])
 
     def take(self, columns: np.ndarray) -> Moments:
-        """The same of some columns."""
+        """Return the moments of some columns."""
         rows = None if self.rows is None else self.rows[:, columns]
         return Moments(self.n, self.mean[columns], self.scatter[np.ix_(columns, columns)], rows)
 
 
 def _zero_constant_columns(scatter: Floats, constant: np.ndarray) -> Floats:
-    """The scatter with rows and columns of constant columns set to zero, in place."""
+    """Set the rows and columns of constant columns in the scatter to zero, in place, and return it."""
     if constant.any():
         scatter[constant] = 0
         scatter[:, constant] = 0
@@ -101,14 +101,14 @@ def _zero_constant_columns(scatter: Floats, constant: np.ndarray) -> Floats:
 
 
 def total(parts: Iterable[Moments]) -> Moments:
-    """Merge moments in the order given, so that the result does not depend on who computed which part when."""
+    """Return the merged moments, added in the given order, so that the result does not depend on threads."""
     parts = list(parts)
     filled = [part for part in parts if part.n]
     if len(filled) < 2:
         return filled[0] if filled else parts[0]
     counts = np.array([part.n for part in filled])
     means = np.stack([part.mean for part in filled])
-    # About the first mean, so that a large offset common to all parts costs no digits.
+    # About the first mean, so that a large common offset loses no digits.
     mean = means[0] + counts @ (means - means[0]) / counts.sum()
     gaps = (means - mean) * np.sqrt(counts)[:, None]
     scatter = gaps.T @ gaps
@@ -119,7 +119,7 @@ def total(parts: Iterable[Moments]) -> Moments:
 
 @dataclass(frozen=True)
 class PairMoments:
-    """Moments of paired rows (x, y), as the blocks that alignment needs.
+    """Moments of paired rows (x, y), in the blocks that the fits need.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class PairMoments:
     xx, xy, yy : ndarray of shape (p, p), (p, q), (q, q)
         Centred sums of products.
 
-    One source may have many targets of one width: `mean_y`, `xy` and `yy` then have a leading axis more.
+    One source may have several targets of the same width. Then `mean_y`, `xy` and `yy` have an additional leading axis.
     """
 
     n: int
@@ -140,9 +140,9 @@ class PairMoments:
 
     @classmethod
     def split(cls, joint: Moments, width: int) -> PairMoments:
-        """Cut the moments of concatenated rows [x, y], where x has `width` columns.
+        """Return the moments of both sides from those of concatenated rows [x, y], where x has `width` columns.
 
-        Merging parts of a constant column leaves rounding of its mean; it is set to zero here.
+        Merged parts of a constant column have rounding errors of its mean, which are set to zero.
         """
         s = joint.scatter
         constant = (np.diag(s) > 0) & (np.diag(s) <= joint.n * (ROUNDING * joint.mean) ** 2)
@@ -154,21 +154,21 @@ class PairMoments:
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike) -> PairMoments:
-        """Moments of paired rows."""
+        """Return the moments of paired rows."""
         x, y = np.asarray(x), np.asarray(y)
         if len(x) != len(y):
-            raise InputError(f"Paired rows are needed: x has {len(x)} rows and y has {len(y)}.")
+            raise InputError(f"x has {len(x)} rows and y has {len(y)}, but both must have the same rows.")
         width = x.shape[1] + y.shape[1]
         parts = (np.hstack([x[a:b], y[a:b]], dtype=np.float64) for a, b in blocks(len(x), width))
         return cls.split(total([Moments.zero(width), *map(Moments.of, parts)]), x.shape[1])
 
     @property
     def cross(self) -> CrossMoments:
-        """The same without the products of the columns of x with one another."""
+        """Return the moments without the products of columns of x with each other."""
         return CrossMoments(self.n, np.diag(self.xx), self.xy, self.yy)
 
     def through(self, x_map: Floats, y_map: Floats) -> PairMoments:
-        """Moments of the rows x x_map^T and y y_map^T; maps of shape (k, p) and (m, q)."""
+        """Return the moments of the rows x x_map^T and y y_map^T, with maps of shape (k, p) and (m, q)."""
         return PairMoments(
             self.n,
             x_map @ self.mean_x,
@@ -179,20 +179,20 @@ class PairMoments:
         )
 
     def target(self, columns: slice) -> PairMoments:
-        """The same with some columns of y alone."""
+        """Return the moments with only some columns of y."""
         mean, xy, yy = self.mean_y[..., columns], self.xy[..., columns], self.yy[..., columns, columns]
         return replace(self, mean_y=mean, xy=xy, yy=yy)
 
     def swapped(self) -> PairMoments:
-        """The same with x and y in each other's place."""
+        """Return the moments with x and y exchanged."""
         return PairMoments(self.n, self.mean_y, self.mean_x, self.yy, self.xy.T, self.xx)
 
     def scaled(self, x: float, y: float) -> PairMoments:
-        """Moments of the rows times a number on each side."""
+        """Return the moments of rows that are multiplied by a number on each side."""
         return PairMoments(self.n, x * self.mean_x, y * self.mean_y, x * x * self.xx, x * y * self.xy, y * y * self.yy)
 
     def about_origin(self) -> PairMoments:
-        """Products about the origin in the place of the means: fits without a translation follow from these."""
+        """Return products about the origin instead of the means, for fits without a translation."""
         n, mx, my = self.n, self.mean_x, self.mean_y
         return PairMoments(
             n,
@@ -206,7 +206,7 @@ class PairMoments:
 
 @dataclass(frozen=True)
 class CrossMoments:
-    """Moments of paired rows (x, y) that correlations of single columns of x with y need.
+    """Moments of paired rows (x, y) for correlations of single columns of x with y.
 
     Attributes
     ----------
@@ -224,13 +224,13 @@ class CrossMoments:
 
     @classmethod
     def of(cls, x: Floats, y: Floats) -> CrossMoments:
-        """Moments of paired rows in memory."""
+        """Return the moments of paired rows in memory."""
         x, y = _centred(x), _centred(y)
         return cls(len(x), np.einsum("ij,ij->j", x, x), x.T @ y, y.T @ y)
 
 
 def _centred(rows: Floats) -> Floats:
-    """Rows less their mean; 0 in columns that are constant."""
+    """Return rows minus their mean, with 0 in constant columns."""
     mean = rows.mean(axis=0)
     centred: Floats = rows - mean
     constant = np.einsum("ij,ij->j", centred, centred) <= len(rows) * (ROUNDING * mean) ** 2
@@ -240,12 +240,12 @@ def _centred(rows: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a scatter in units of each column's own size.
+    """Eigenvalues and eigenvectors of a scatter with columns scaled to unit size.
 
     Attributes
     ----------
     sizes : ndarray of shape (d,)
-        Root of the scatter's diagonal; 1 where the column is constant.
+        Square root of the diagonal of the scatter, or 1 for a constant column.
     values : ndarray of shape (rank,)
         Eigenvalues above the cut, descending.
     vectors : ndarray of shape (d, rank)
@@ -262,12 +262,12 @@ class Spectrum:
 
 
 def resolution(width: int) -> float:
-    """Smallest eigenvalue ratio that accumulated float64 products resolve; below it there is only rounding."""
+    """Return the smallest eigenvalue ratio that sums of float64 products resolve. Below it there is only rounding."""
     return 10 * width * float(np.finfo(np.float64).eps)
 
 
 def eigen(scatter: Floats, n: int) -> tuple[Floats, Floats]:
-    """Eigenvalues, descending, and eigenvectors of a scatter of n rows; of the rows' span alone where rows are few."""
+    """Return eigenvalues, descending, and eigenvectors of a scatter of n rows; with few rows, only in their span."""
     if 2 * n >= len(scatter):
         values, vectors = np.linalg.eigh(scatter)
     else:
@@ -278,12 +278,12 @@ def eigen(scatter: Floats, n: int) -> tuple[Floats, Floats]:
 
 
 def leading_eigen(scatter: Floats, n: int, count: int) -> tuple[Floats, Floats]:
-    """All eigenvalues, descending, and some leading eigenvectors of a scatter of n rows; faster than all of these."""
+    """Return all eigenvalues, descending, and only the leading eigenvectors of a scatter of n rows, to save time."""
     d = len(scatter)
     if 2 * n < d or 8 * count > d:
         values, vectors = eigen(scatter, n)
         return values, vectors[:, :count]
-    # One reduction to a tridiagonal matrix serves both.
+    # One reduction to tridiagonal form is used for both.
     reduced, diagonal, beside, factors, failed = lapack().dsytrd(scatter, lower=True, lwork=64 * d)
     values, lost = lapack().dsterf(diagonal, beside)
     by_number = 2
@@ -297,37 +297,37 @@ def leading_eigen(scatter: Floats, n: int, count: int) -> tuple[Floats, Floats]:
 
 
 def span_of(matrix: Floats, rank: int) -> Floats:
-    """Orthonormal columns that span those of a matrix of at most this rank: random combinations span all of them."""
+    """Return orthonormal columns that span a matrix of at most this rank, from random combinations of its columns."""
     probes = np.random.default_rng(0).normal(size=(matrix.shape[1], rank))
     span: Floats = np.linalg.qr(matrix @ probes)[0]
     return span
 
 
 def spectrum(scatter: Floats, n: int, centred: bool = True) -> Spectrum:
-    """Decompose a scatter matrix of n rows.
+    """Return the spectrum of a scatter matrix of n rows.
 
-    Columns are brought to equal size first, so that the rank does not depend on anybody's units.
+    Columns are scaled to equal size first, so that the rank does not depend on the units of the columns.
     """
     d = len(scatter)
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     sizes = np.where(sizes > 0, sizes, 1.0)
     values, vectors = eigen(scatter / sizes[:, None] / sizes, n)
     kept = int(np.sum(values > resolution(d) * max(values[0], 0.0)))
-    # n centred rows span at most n - 1 directions, whatever rounding leaves in the others.
+    # n centred rows span at most n - 1 directions. Anything in other directions is rounding error.
     kept = min(kept, n - 1 if centred else n)
     return Spectrum(sizes, values[:kept], vectors[:, :kept])
 
 
 @dataclass(frozen=True)
 class Cholesky:
-    """Cholesky factor of a scatter in units of each column's own size: scatter = S L L^T S.
+    """Cholesky factor of a scatter with columns scaled to unit size: scatter = S L L^T S.
 
     Attributes
     ----------
     sizes : ndarray of shape (d,)
     lower : ndarray of shape (d, d)
     least : float
-        About the smallest eigenvalue of L L^T, or less.
+        Approximate lower bound of the smallest eigenvalue of L L^T.
     """
 
     sizes: Floats
@@ -336,7 +336,7 @@ class Cholesky:
 
 
 def cholesky(scatter: Floats, n: int) -> Cholesky | None:
-    """Factor a scatter of n rows, or None where its rank is not safely full; far cheaper than a spectrum."""
+    """Return the factor of a scatter of n rows, or None if its rank may not be full. Much faster than a spectrum."""
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     if n <= len(scatter) or not sizes.all():
         return None

@@ -210,7 +210,7 @@ class TestFiles:
         frame.to_csv("t.csv", index=False)
         with pytest.raises(InputError, match=r"t.csv .* one column .* 'a', 'b', 'well', 'plate'. Write FILE:COLUMN"):
             open_rows(X, blocks="t.csv")
-        with pytest.raises(InputError, match="a column 'donor' is expected"):
+        with pytest.raises(InputError, match="it has no column 'donor'"):
             open_rows(X, blocks="t.csv:donor")
         np.save("m.npy", X)
         with pytest.raises(InputError, match="one column"):
@@ -220,7 +220,7 @@ class TestFiles:
             open_rows(X, blocks="o.npy")
         with pytest.raises(InputError, match=r"no file .*--blocks none"):
             open_rows(X, blocks="gone.npy")
-        with pytest.raises(InputError, match="name of the blocks is empty"):
+        with pytest.raises(InputError, match="blocks is an empty string"):
             open_rows(X, blocks="")
 
     @pytest.mark.parametrize("name", ["x.npz", "x.h5", "x.pt", "x.safetensors"])
@@ -253,7 +253,9 @@ class TestFiles:
 
 
 def test_features_beside_blocks_must_be_left(frame):
-    with pytest.raises(InputError, match="no feature beside its column of blocks, 'plate'"):
+    with pytest.raises(
+        InputError, match="has no features: its only numeric column is 'plate', which is used as blocks"
+    ):
         open_rows(frame[["plate"]], blocks="plate")
 
 
@@ -324,7 +326,7 @@ class TestRuns:
 
     def test_rows_whose_block_nobody_knows(self, frame):
         first, more = frame.iloc[:9], frame[["a", "b"]]
-        with pytest.raises(InputError, match="3 of the 12 rows of y are not in x"):
+        with pytest.raises(InputError, match="blocks come from x, but 3 of the 12 rows of y are not in it"):
             open_blocks("well", [open_rows(first, name="x"), open_rows(more, name="y"), open_rows(more)])
         # Of two runs only rows that are paired count.
         rows, _ = open_blocks("well", [open_rows(first), open_rows(more)])
@@ -337,7 +339,7 @@ class TestRuns:
             InputError, match=r"x\.csv or array has no column 'donor'.*Columns: 'well', 'a', 'b', 'plate'"
         ):
             open_blocks("donor", runs)
-        with pytest.raises(InputError, match=r"no columns beside them.* as .npy or .csv"):
+        with pytest.raises(InputError, match=r"has no named columns.*give a .npy or .csv file"):
             open_blocks("donor", runs[1:])
 
 

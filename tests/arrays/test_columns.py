@@ -92,7 +92,7 @@ def test_series_in_a_dict_bring_their_index() -> None:
     columns = open_columns({"a": series, "b": [4, 5, 6], "c": series * 2})
     assert columns.index.equals(series.index) and columns.ids is None
     assert open_columns({"a": series, "b": list("xyz")}, ids="b").index is None
-    with pytest.raises(InputError, match="'a' and 'c' of table are Series with different indexes"):
+    with pytest.raises(InputError, match="'a' and 'c' of table are Series whose indexes differ"):
         open_columns({"a": series, "c": series[::-1]})
 
 
@@ -139,7 +139,7 @@ def test_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"o\.npy"):
         open_columns(tmp_path / "o.npy")
     pd = pytest.importorskip("pandas")
-    with pytest.raises(InputError, match=r"mixed values"):
+    with pytest.raises(InputError, match=r"a column that mixes types"):
         open_columns(pd.DataFrame({"a": ["x", 1.5]}))
 
 
@@ -187,7 +187,7 @@ def test_columns_of_anndata_are_obs(cells, tmp_path, stored):
 
 def test_several_embeddings_must_be_told_apart(cells):
     cells.obsm["other"] = np.zeros((4, 2))
-    with pytest.raises(InputError, match="Name one"):
+    with pytest.raises(InputError, match="Choose one"):
         open_annotated(cells)
     with pytest.raises(InputError, match="Did you mean 'emb'"):
         open_annotated(cells, "embb")
@@ -217,7 +217,7 @@ def test_keys_and_ids_of_rows(cells, tmp_path, stored):
     cells.layers["log"] = cells.X + 1
     source = tmp_path / "cells.h5ad" if stored else cells
     cells.write_h5ad(tmp_path / "cells.h5ad")
-    with pytest.raises(InputError, match=r"several embeddings in obsm: emb, other\. Name one: key='emb'"):
+    with pytest.raises(InputError, match=r"several embeddings in obsm: emb, other\. Choose one: key='emb'"):
         open_rows(source)
     for key, wanted in (
         ("emb", cells.obsm["emb"]),

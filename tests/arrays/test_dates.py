@@ -91,9 +91,9 @@ def test_dates_of_no_kind_are_left_out_with_a_sentence(table):
     assert set(found.names) == {"drug", "size"}
     (alert,) = found.alerts
     assert "'day', 'at'" in alert.message and "--kinds day=categorical" in alert.message
-    with pytest.raises(InputError, match=r"only where they are given as categorical: 'day'.*convert them"):
+    with pytest.raises(InputError, match=r"only if they are given as categorical: 'day'.*convert them"):
         open_factors(table, periods={"day": 365})
-    with pytest.raises(InputError, match=r"only where they are given as categorical: '0'"):
+    with pytest.raises(InputError, match=r"only if they are given as categorical: '0'"):
         open_factors(columns.values["day"])
 
 

@@ -34,7 +34,7 @@ def test_a_selection_is_still_of_its_inputs():
     columns = [open_rows(rows, exclude="1") for rows in sources]
     rows = [SelectedRows(source, np.array([5, 0, 3])) for source in sources]
     for selected in (columns, rows):
-        assert "are of different inputs, by their hashes" in pair_rows(*selected).notes[0]
+        assert "The hashes of the inputs of" in pair_rows(*selected).notes[0]
 
 
 def test_rows_are_those_of_the_source_after_the_map(rng: np.random.Generator) -> None:
@@ -62,7 +62,7 @@ def test_what_does_not_belong_together_is_told(rng):
     with pytest.raises(InputError, match="b has 8 rows and a has 9"):
         JoinedRows("both", [a, open_rows(rng.normal(size=(8, 2)), name="b")])
     for ids in (None, range(1, 10)):
-        with pytest.raises(InputError, match="different ids"):
+        with pytest.raises(InputError, match="The ids of b and a differ"):
             JoinedRows("both", [a, open_rows(rng.normal(size=(9, 2)), name="b", ids=ids)])
 
 
@@ -70,7 +70,7 @@ def test_frames_in_different_orders_are_refused(rng):
     pd = pytest.importorskip("pandas")
     a = pd.DataFrame(rng.normal(size=(9, 2)), index=pd.date_range("2020-01-01", periods=9))
     assert JoinedRows("both", [open_rows(a), open_rows(a)]).index.equals(a.index)
-    with pytest.raises(InputError, match="different indexes, or in another order"):
+    with pytest.raises(InputError, match=r"The indexes of .* differ or are in a different order"):
         JoinedRows("both", [open_rows(a), open_rows(a[::-1])])
 
 

@@ -38,11 +38,11 @@ REFUSED = {
         r"shape \(2,\), but one label for each of its 3 rows .* Give the labels of the same rows",
     ),
     "two dimensions": (np.zeros((3, 2), int), r"shape \(3, 2\).*Give a single column"),
-    "a number": (5, r"are 5, but one label for each of its 3 rows.*name a column or a file, or give blocks='none'"),
-    "ragged": ([[1], [1, 2], [3]], "cannot be made an array of 3 labels"),
+    "a number": (5, r"are 5, but one label for each of its 3 rows.*name of a column or file, or blocks='none'"),
+    "ragged": ([[1], [1, 2], [3]], "cannot be converted to an array of 3 labels"),
     "NaN": ([0.0, np.nan, 1.0], "block of row 1 of x is nan.*Fill in the missing blocks"),
     "infinite": ([0.0, 1.0, np.inf], "block of row 2 of x is inf"),
-    "fractions": ([0.0, 0.5, 1.0], "block of row 1 of x is 0.5.*Measurements are no blocks"),
+    "fractions": ([0.0, 0.5, 1.0], "block of row 1 of x is 0.5.*Measurements cannot be blocks"),
     "floats beyond 2^53": ([0.0, 2.0**53, 2.0**53 + 1], "block of row 1 of x .* lose digits"),
     "floats beyond int64": ([0.0, 1e300, 2e300], "block of row 1 of x .* lose digits"),
     "None": (["a", "b", None], "block of row 2 of x is None"),
@@ -64,7 +64,7 @@ def test_what_is_no_label_for_each_row_is_refused(given, message):
 
 
 def test_a_header_that_was_taken_for_a_name_is_hinted_at():
-    with pytest.raises(InputError, match="begins with a line that names its column"):
+    with pytest.raises(InputError, match=r"first line of a \.csv file is read as the column name"):
         row_blocks("x", [1, 2], 3, in_file=True)
 
 

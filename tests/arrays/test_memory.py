@@ -32,7 +32,7 @@ def test_lists_and_array_likes(matrix: np.ndarray) -> None:
         ([[1, 2], [3]], "rows of equal length"),
         (3.5, "is a float, but rows of numbers"),
         (object(), "is an object, but rows of numbers"),
-        ({"x": [[1]]}, "is a dict.*Pass one of its arrays"),
+        ({"x": [[1]]}, "is a dict.*Pass one of the arrays in it"),
         (np.ma.masked_array(np.zeros((3, 2)), mask=True), r"masked array.*x\.filled"),
     ],
 )
@@ -63,7 +63,7 @@ def test_array_likes_that_do_not_fit_into_memory_are_refused() -> None:
 def test_names_are_refused(matrix: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"key='x' was given"):
         open_rows(matrix, key="x")
-    with pytest.raises(InputError, match=r"no 'x' to take ids from. In Python pass the ids themselves"):
+    with pytest.raises(InputError, match=r"so it has no ids named 'x'. In Python, pass the ids themselves"):
         open_rows(matrix, ids="x")
 
 

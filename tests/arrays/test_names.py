@@ -61,7 +61,7 @@ def test_a_part_follows_the_last_colon_that_leaves_a_name(pattern, names, found)
 
 def test_a_colon_without_a_part_is_told():
     for names in ((), ("lstm",)):
-        with pytest.raises(InputError, match="layer:part"):
+        with pytest.raises(InputError, match="LAYER:PART"):
             split_part("lstm:", names)
 
 

@@ -25,13 +25,15 @@ def test_by_position() -> None:
 def test_a_transposed_side_is_recognised() -> None:
     x, y = (open_rows(np.zeros(shape), name=name) for name, shape in (("a", (9, 2)), ("b", (2, 9))))
     for pair in ((x, y), (y, x)):
-        with pytest.raises(InputError, match="b has so many columns: if these are the samples, transpose it"):
+        with pytest.raises(
+            InputError, match="b has as many columns as the other has rows: transpose it if its columns are the samples"
+        ):
             pair_rows(*pair)
 
 
 def test_ids_on_one_side() -> None:
     for x, y in [(rows(["p", "q"], name="a"), rows(n=2, name="b")), (rows(n=2, name="b"), rows([1, 2], name="a"))]:
-        assert pair_rows(x, y).notes == ("Only a has ids, b has none: the rows are paired by position.",)
+        assert pair_rows(x, y).notes == ("The rows are paired by position, because a has ids but b has none.",)
 
 
 @given(x=st.lists(st.integers(0, 30), min_size=2, unique=True), y=st.lists(st.integers(0, 30), min_size=2, unique=True))
@@ -58,8 +60,8 @@ def test_by_id_is_an_inner_join_in_the_order_of_x(x: list[int], y: list[int], ki
 def test_rows_without_partner_are_counted() -> None:
     pair = pair_rows(rows([1, 2, 3, 4], name="a"), rows([9, 4, 3, 8, 7], name="b"))
     assert pair.notes == (
-        "2 of the 4 rows of a found no partner by id.",
-        "3 of the 5 rows of b found no partner by id.",
+        "2 of the 4 rows of a are left out: the other side has no row with the same id.",
+        "3 of the 5 rows of b are left out: the other side has no row with the same id.",
     )
     np.testing.assert_array_equal(pair.x_index, [2, 3])
     np.testing.assert_array_equal(pair.y_index, [2, 1])
@@ -84,7 +86,7 @@ def test_neighbours_are_read_without_take(monkeypatch: pytest.MonkeyPatch) -> No
 def test_strings_against_integers() -> None:
     pair = pair_rows(rows(["2", "10", "x"], name="a"), rows([10, 2], name="b"))
     np.testing.assert_array_equal(pair.y_index, [1, 0])
-    assert pair.notes[0] == "The ids of a are strings, those of b integers: compared as strings."
+    assert pair.notes[0] == "The ids of a are strings and the ids of b are integers, so they are compared as strings."
 
 
 def test_large_unsigned_ids_are_not_confused() -> None:
@@ -160,7 +162,10 @@ def test_frames_are_joined_on_an_index_of_any_kind(index: object) -> None:
     assert same.x_index is None and same.y_index is None and same.notes == ()
     part = pair_rows(by_index(index, [0, 1, 2, 3]), by_index(index, [5, 4, 3, 2]))
     np.testing.assert_array_equal(part.read(0, part.n)[0], part.read(0, part.n)[1])
-    assert part.n == 2 and part.notes[0] == "2 of the 4 rows of table found no partner by index."
+    assert (
+        part.n == 2
+        and part.notes[0] == "2 of the 4 rows of table are left out: the other side has no row with the same index."
+    )
     with pytest.raises(InputError, match=r"No label of the index of a .* is in the index of b .*reset_index"):
         pair_rows(by_index(index, [0, 1, 2], "a"), by_index(index, [3, 4, 5], "b"))
 
@@ -177,7 +182,9 @@ def test_indexes_of_different_kinds_are_compared_by_value() -> None:
         np.testing.assert_array_equal(pair_rows(by_index(one), by_index(two)).y_index, [3, 2, 1, 0])
     pair = pair_rows(by_index(pd.RangeIndex(4), name="a"), by_index(list("3210"), name="b"))
     np.testing.assert_array_equal(pair.y_index, [3, 2, 1, 0])
-    assert pair.notes == ("The index of b has strings, that of a integers: compared as strings.",)
+    assert pair.notes == (
+        "The index of b holds strings and the index of a holds integers, so the labels are compared as strings.",
+    )
     levels = pd.MultiIndex.from_product([[0, 1], [0, 1]])
     for one, two in [(dates, dates.tz_localize(None)), (pd.RangeIndex(4), list("wxyz")), (levels, pd.RangeIndex(4))]:
         with pytest.raises(InputError, match="No label"):
@@ -200,9 +207,13 @@ def test_a_frame_and_an_array_are_paired_by_position() -> None:
     array = rows(n=4, name="b")
     assert pair_rows(by_index(pd.RangeIndex(4)), array).notes == ()
     for index in (list("wxyz"), pd.RangeIndex(4, 8), [1, 0, 2, 3]):
-        assert pair_rows(by_index(index, name="a"), array).notes[0].startswith("Only a has ids, b has none")
+        assert (
+            pair_rows(by_index(index, name="a"), array)
+            .notes[0]
+            .startswith("The rows are paired by position, because a has ids but b has none")
+        )
     for index in (pd.date_range("2020-01-01", periods=4), list("wwyz"), [0.0, 1.0, 2.0, 3.5]):
-        told = ("b has no index as a has: the rows are paired by position.",)
+        told = ("The rows are paired by position, because a has an index but b has none.",)
         assert pair_rows(array, by_index(index, name="a")).notes == told
 
 

@@ -70,7 +70,7 @@ def test_fingerprint_reads_few_rows_of_many() -> None:
 
 @pytest.mark.parametrize("start, stop", [(-1, 3), (3, 2), (0, 38)])
 def test_read_refuses_rows_outside(matrix: np.ndarray, start: int, stop: int) -> None:
-    with pytest.raises(IndexError, match=r"which has 37 rows"):
+    with pytest.raises(IndexError, match=r"do not exist: array has 37 rows"):
         open_rows(matrix).read(start, stop)
 
 
@@ -103,7 +103,7 @@ def test_import_loads_only_numpy() -> None:
 def test_open_rows_passes_rows_through(matrix: np.ndarray) -> None:
     rows = open_rows(matrix)
     assert open_rows(rows) is rows
-    with pytest.raises(InputError, match=r"open already"):
+    with pytest.raises(InputError, match=r"already open"):
         open_rows(rows, ids=np.arange(37))
 
 
@@ -181,7 +181,7 @@ def test_kinds(given: object, expected: np.ndarray) -> None:
         (["a", ""], "id of row 1 of array is ''"),
         ([b"\xff", b"a"], "not UTF-8"),
         (np.array([b"\xff", "a"], object), "not UTF-8"),
-        (["a", "a\0"], r"id of row 1 of array is 'a\\x00'. It ends in a NUL"),
+        (["a", "a\0"], r"id of row 1 of array is 'a\\x00', which ends in a NUL"),
         (("b", b"a\0"), "id of row 1 .* ends in a NUL"),
         (np.array(["a\0", "a"], object), "id of row 0 .* ends in a NUL"),
         (np.array(["a", "\0"], np.dtypes.StringDType()), "id of row 1 .* ends in a NUL"),

@@ -57,11 +57,11 @@ def test_trouble_is_told(network, probe_inputs):
         Probe(reference, probe_inputs, layer="7").measure(network(1))
     with pytest.raises(InputError, match=r"The reference has nothing named '7'"):
         Probe(extract(network(1), probe_inputs), probe_inputs, layer="7")
-    with pytest.raises(InputError, match="has no module body"):
+    with pytest.raises(InputError, match="has no module 'body'"):
         Probe(reference, probe_inputs, layer="1", part="body").measure(network(1))
     with pytest.raises(InputError, match="Give arrays, a file or a loader"):
         Probe(reference, iter([probe_inputs]), layer="1")
-    with pytest.raises(InputError, match=r"\* gives 4 layers, 0, 1, 2, 3; name one"):
+    with pytest.raises(InputError, match=r"\* matches 4 layers: 0, 1, 2, 3"):
         Probe(reference, probe_inputs, layer="*").measure(network(1))
     with pytest.raises(InputError, match="120 rows and reference has 100"):
         Probe(reference[:100], probe_inputs, layer="1").measure(network(1))

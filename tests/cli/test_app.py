@@ -144,6 +144,8 @@ def test_a_result_that_nobody_can_get_is_no_success(tmp_path, rng, closed, code,
     ],
 )
 def test_messages_that_nobody_reads_change_neither_result_nor_exit_code(tmp_path, rng, call, code, unread):
+    if call[0] == "data":
+        pytest.importorskip("pooch")
     np.save(tmp_path / "x.npy", rng.normal(size=(40, 2)))
     ends = os.pipe()
     os.close(ends[0])
@@ -164,6 +166,8 @@ def test_messages_that_nobody_reads_change_neither_result_nor_exit_code(tmp_path
     "call", [("compare", "x.npy", "x.npy"), ("compare", "x.npy", "x.npy", "--json"), ("data", "list")]
 )
 def test_a_full_stdout_is_an_error(tmp_path, rng, process, call):
+    if call[0] == "data":
+        pytest.importorskip("pooch")
     np.save(tmp_path / "x.npy", rng.normal(size=(40, 2)))
     with open("/dev/full", "w") as full:
         ended = process(*call, stdout=full)

@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
 
 # It moves the cursor, sets the title, rings, colours in two ways, turns the letters, and begins a line of its own. It
 # is also markup and the code of a picture.

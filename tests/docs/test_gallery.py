@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "tools"))
 
 gallery = pytest.importorskip("gallery")
-outputs = pytest.importorskip("outputs")
 
 EXAMPLES = gallery.examples()
 TINY = """\
@@ -95,25 +94,7 @@ def test_a_picture_and_its_description_are_required(tiny, tmp_path, before, afte
 def test_the_run_time_is_not_compared_and_the_output_is():
     page = "```text\nR2 0.50\n```\n\nRun time: 1.0 s.\n"
     assert gallery.compared(page, page.replace("1.0 s", "9.0 s")) is None
-    assert gallery.compared(page, page.replace("0.50", "0.58")) == "'R2 0.50' is stored, 'R2 0.58' is printed"
-
-
-@pytest.mark.parametrize(
-    ("stored", "printed", "agree"),
-    [
-        ("R2 0.500 [0.4, 0.6]", "R2   0.505 [0.4, 0.6]", True),
-        ("R2 0.500", "R2 0.52", False),
-        ("n = 10,000", "n = 10,150", True),
-        ("n = 10,000", "n = 11,000", False),
-        ("layer2 5.1.2", "layer3 5.1.2", False),
-        ("a map", "no map", False),
-        ("a\n──\nb", "a\n────\nb", True),
-        ("a\nb", "a", False),
-        ("-0.001", "0.001", True),
-    ],
-)
-def test_words_are_compared_exactly_and_numbers_nearly(stored, printed, agree):
-    assert (outputs.difference(stored, printed) is None) == agree
+    assert gallery.compared(page, page.replace("0.50", "0.58")) == "the page has\n  R2 0.50\nprinted is\n  R2 0.58"
 
 
 def test_there_are_at_least_twelve_examples_with_pages_pictures_and_cards():

@@ -334,7 +334,7 @@ def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_died(processes, x
     assert [p.name for p in out.iterdir()] == ["checkpoint.safetensors"]
     stages = []
     found = unmix(rows, out, tol=1e-8, progress=lambda name, steps: stages.append(name) or (lambda: None))
-    assert "Going on after 4 passes" in stages[0]
+    assert "Continuing after 4 passes" in stages[0]
     expected = ICA(tol=1e-8).fit(x)
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-6 * np.abs(expected.components_).max())
 

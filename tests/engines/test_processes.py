@@ -30,7 +30,7 @@ def test_results_and_an_error_among_them():
 
 def test_a_process_that_dies_costs_its_task_alone():
     dead, ignored = run(signal.raise_signal, [signal.SIGKILL, signal.SIGINT])
-    assert dead.error == "Its process ended without a result: exit code -9 (killed, perhaps for want of memory)."
+    assert dead.error == "Its process ended without a result: exit code -9 (killed, perhaps because memory ran out)."
     # Ctrl-C is for the parent.
     assert ignored is None
     assert run(os._exit, [7])[0].error == "Its process ended without a result: exit code 7."

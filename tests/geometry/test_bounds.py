@@ -53,7 +53,7 @@ def test_what_cannot_be_fitted_is_told():
         fit_rate([1.1, 1.2], [0.1, 0.2])
     with pytest.raises(InputError, match="not finite"):
         fit_rate([1.1, np.inf, 1.2], [0.1, 0.2, 0.3])
-    with pytest.raises(InputError, match="nothing to fit"):
+    with pytest.raises(InputError, match="cannot be fitted"):
         fit_rate([1.0, 1.0, 1.0], [0.1, 0.2, 0.3])
 
 
@@ -85,7 +85,7 @@ def test_orthogonal_networks_obey_their_bound(leak):
 
 
 def test_impossible_arguments_are_told():
-    with pytest.raises(InputError, match="leak above 0"):
+    with pytest.raises(InputError, match="leak must be above 0"):
         leaky_relu_bound(0.0, 2)
     with pytest.raises(InputError, match="norm above 0"):
         statistical_bound(0.1, norm=0)

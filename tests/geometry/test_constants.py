@@ -144,5 +144,5 @@ def test_equal_latents_are_left_out_and_equal_outputs_are_told(rng):
     z = rng.normal(size=(10, 2))
     assert Pairwise.of(np.vstack([z, z[:1]]), np.vstack([z, z[:1]])).constant == pytest.approx(1)
     assert Pairwise.of(z, z * [1, 1] * 0).constant == np.inf
-    with pytest.raises(InputError, match="no distance to preserve"):
+    with pytest.raises(InputError, match="no distances to compare"):
         Pairwise.of(np.ones((5, 2)), np.ones((5, 2)))

@@ -116,5 +116,5 @@ def test_inputs_that_cannot_be_are_told(rng):
     with pytest.raises(InputError, match="draws is 0"):
         choose_pairs(rng.normal(size=(5, 2)), draws=0)
     for bad in ([3], [-1, 4], [0, 0], [[1, 2]]):
-        with pytest.raises(InputError, match="Counts of classes"):
+        with pytest.raises(InputError, match="class counts must be one-dimensional"):
             uniform_prior(bad)

@@ -83,7 +83,7 @@ def test_heads_or_pairs_that_do_not_span_are_a_result(rng):
     g, h = twins(rng)[0]
     flat = g * [1, 1, 1, 0]
     found = head_transform(flat, h)
-    assert found.matrix is None and "rank 3 where 4 is needed" in found.note and "(head 1)" in found.note
+    assert found.matrix is None and "the rank is 3, but 4 is needed" in found.note and "(head 1)" in found.note
     assert "(head 2)" not in found.note
     cycle = head_transform(g, h, pairs=[[0, 1], [1, 2], [2, 0], [3, 4]])
     assert cycle.matrix is None and "do not span" in cycle.note
@@ -135,11 +135,11 @@ def test_inputs_that_cannot_be_are_told(rng):
     heads, (f, other), _ = twins(rng)
     with pytest.raises(InputError, match=r"\(12, 4\), \(11, 4\)"):
         head_transform(heads[0], heads[1][:-1])
-    with pytest.raises(InputError, match="outside 0 to 11"):
+    with pytest.raises(InputError, match="outside the range 0 to 11"):
         head_transform(*heads, pairs=[[0, 12]])
-    with pytest.raises(InputError, match=r"integers of \(P, 2\)"):
+    with pytest.raises(InputError, match=r"integers of shape \(P, 2\)"):
         head_transform(*heads, pairs=[[0.5, 1]])
-    with pytest.raises(InputError, match="equal ones with 4 columns"):
+    with pytest.raises(InputError, match="the same shape with 4 columns"):
         compare_transforms(heads, (f, other[:-1]))
     with pytest.raises(InputError, match="9 rows of 4 features are too few: give at least 10"):
         compare_transforms(heads, (f[:9], other[:9]))
@@ -162,7 +162,7 @@ def test_biases_make_the_map_affine(rng):
     assert compared.r2_fitted == pytest.approx(1) and compared.seen.distance < 1e-9
     without = compare_transforms((g, h), (f, other + offset))
     assert without.seen.logits.value < 0.99
-    with pytest.raises(InputError, match=r"shape \(11,\); 12 finite numbers"):
+    with pytest.raises(InputError, match=r"shape \(11,\), but 12 finite numbers"):
         head_transform(g, h, biases=(biases[0][:-1], None))
 
 

@@ -100,7 +100,7 @@ def test_files_are_streamed(mixed, tmp_path):
     from_file, from_memory = ICA().fit(tmp_path / "x.npy"), ICA().fit(x)
     np.testing.assert_array_equal(from_file.components_, from_memory.components_)
     np.testing.assert_array_equal(from_file.transform(str(tmp_path / "x.npy")), from_memory.transform(x))
-    with pytest.raises(InputError, match="4 columns; 9 were fitted"):
+    with pytest.raises(InputError, match="4 columns, but the fit used 9"):
         np.save(tmp_path / "y.npy", x[:, :4])
         from_file.transform(tmp_path / "y.npy")
 
@@ -115,7 +115,7 @@ def test_rank_and_convergence_are_told(mixed):
 
 
 def test_wrong_components_are_refused(mixed):
-    with pytest.raises(InputError, match="9 components a row"):
+    with pytest.raises(InputError, match="9 columns are expected, one for each component"):
         ICA().fit(mixed[1]).inverse_transform(np.ones((2, 3)))
     with pytest.raises(InputError, match="nothing to unmix"):
         ICA().fit(np.ones((50, 2)))
@@ -145,7 +145,7 @@ def test_rounding_of_single_precision_is_no_direction(rng):
     with pytest.warns(RankWarning, match="6 columns have rank 4"):
         found = ICA().fit(x)
     assert found.rank_ == 4 and found.converged_
-    with pytest.raises(InputError, match="varies by more than the rounding"):
+    with pytest.raises(InputError, match="varies by more than its rounding errors"):
         Whitening().fit((1e4 + 1e-4 * s).astype(np.float32) + np.float32(0.001) * (s > 2))
     with pytest.warns(
         RankWarning, match="7 components were requested, but there are 3 columns: 3 components are computed"
@@ -167,7 +167,7 @@ def test_columns_in_another_order_are_refused(rng, tmp_path, suffix):
     again = ICA.load(tmp_path / "m")
     assert again.provenance["inputs"][0]["columns"] == ["a", "b", "c"]
     np.testing.assert_allclose(again.transform(tmp_path / f"x{suffix}"), again.transform(frame), atol=1e-12)
-    with pytest.raises(InputError, match=r"Column 0 of turned.* is 'b', but 'a' was fitted there"):
+    with pytest.raises(InputError, match=r"Column 0 of turned.* is 'b', but in the fit it was 'a'"):
         again.transform(tmp_path / f"turned{suffix}")
     with pytest.raises(ValueError, match="feature names"):
         again.transform(frame[["b", "a", "c"]])
@@ -185,7 +185,7 @@ def test_columns_of_a_file_that_look_like_metadata_give_a_warning(rng, tmp_path)
         Whitening().fit(tmp_path / "x.csv")
     fitted = Whitening().fit(open_rows(tmp_path / "x.csv", exclude="cell_id"))
     with pytest.raises(
-        InputError, match=r"3 columns; 2 were fitted\. Leave out what was not fitted, with exclude='cell_id'"
+        InputError, match=r"3 columns, but the fit used 2\. Leave out the other columns: exclude='cell_id'"
     ):
         fitted.transform(tmp_path / "x.csv")
 
@@ -209,7 +209,7 @@ def test_another_width_is_an_input_error_for_arrays_too(rng):
     ica = ICA().fit(rng.laplace(size=(300, 3)))
     with pytest.raises(InputError, match="2 features, but ICA is expecting 3"):
         ica.transform(np.zeros((5, 2)))
-    with pytest.raises(InputError, match="3 components a row"):
+    with pytest.raises(InputError, match="3 columns are expected, one for each component"):
         ica.inverse_transform(np.zeros((5, 2)))
 
 

@@ -164,7 +164,7 @@ def huge_file(folder):
 
 
 DAMAGE = {
-    truncated: "truncated, or another file",
+    truncated: "truncated, or not the right file",
     cut_a_little: "sha256 differs",
     flipped: "sha256 differs",
     pickled: "sha256 differs",
@@ -172,18 +172,21 @@ DAMAGE = {
     spoiled: "NaN or infinity in mixing",
     narrower: "holds gradients as float32",
     reshaped: r"do not fit together: {'components': \(4, 3\)",
-    longer: r"other shapes than model\.json declares",
+    longer: r"not those that model\.json declares",
     fewer: "do not fit together: .*'median'",
-    huge: "truncated, or another file",
-    huge_file: "truncated, or another file",
+    huge: "truncated, or not the right file",
+    huge_file: "truncated, or not the right file",
 }
 TOLD = {
     "other version": (lambda about: about.update(format=3), "has format 3, but nearid .* reads formats 1 and 2"),
     "no version": (lambda about: about.pop("format"), "does not describe a model"),
     "version of another type": (lambda about: about.update(format=True), "does not describe a model"),
     "another kind": (lambda about: about.update(kind="pca"), "does not describe a model"),
-    "no digest": (lambda about: about.pop("sha256"), "lacks a proper 'sha256'"),
-    "digest of another type": (lambda about: about.update(sha256=None), "lacks a proper 'sha256'"),
+    "no digest": (lambda about: about.pop("sha256"), "The entry 'sha256' of .* is missing or damaged"),
+    "digest of another type": (
+        lambda about: about.update(sha256=None),
+        "The entry 'sha256' of .* is missing or damaged",
+    ),
     "no shapes": (lambda about: about.update(tensors={}), "do not fit together"),
     "negative shape": (lambda about: about["tensors"].update(mean=[-4]), "do not fit together"),
     "fractional shape": (lambda about: about["tensors"].update(mean=[4.0]), "do not fit together"),
@@ -201,9 +204,12 @@ TOLD = {
     "diagnostics of another type": (lambda about: about["diagnostics"].update(rows="<b>"), "rows is '<b>'"),
     "diagnostics of other components": (lambda about: about["diagnostics"].update(z=[1.0]), "z has 1 values for 3"),
     "curvature of nothing": (lambda about: about["diagnostics"].update(curvature=[1]), "does not describe an ICA"),
-    "no options": (lambda about: about["provenance"].pop("options"), "lacks a proper 'options'"),
-    "two inputs": (lambda about: about["provenance"].update(inputs=[{}, {}]), "lacks a proper 'input'"),
-    "no provenance": (lambda about: about.update(provenance=[]), "lacks a proper 'options'"),
+    "no options": (lambda about: about["provenance"].pop("options"), "The entry 'options' of .* is missing or damaged"),
+    "two inputs": (
+        lambda about: about["provenance"].update(inputs=[{}, {}]),
+        "The entry 'input' of .* is missing or damaged",
+    ),
+    "no provenance": (lambda about: about.update(provenance=[]), "The entry 'options' of .* is missing or damaged"),
     "alerts of another kind": (lambda about: about["diagnostics"].update(alerts=[1]), "does not describe an ICA"),
     "no diagnostics": (lambda about: about.update(diagnostics={}), "does not describe an ICA"),
 }
@@ -229,7 +235,7 @@ def test_damaged_descriptions_are_told(folder, damage):
     [
         ("", "not a whole JSON file"),
         ('{"format": 1', "not a whole JSON file"),
-        ('{"format": NaN}', "NaN is no JSON number"),
+        ('{"format": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "not a whole JSON file"),
         ("\x80\x04", "does not describe|not a whole JSON file"),
         ("[1, 2]", "does not describe a model"),

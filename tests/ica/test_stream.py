@@ -105,7 +105,7 @@ def test_after_a_failure_the_old_file_is_there_and_nothing_else(fitted, x, tmp_p
 @pytest.mark.parametrize("name", ["y.npy", "y.zarr"])
 def test_an_existing_file_is_replaced_only_on_request(fitted, x, tmp_path, name):
     fitted.transform_to(x, tmp_path / name)
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         fitted.transform_to(x[:50], tmp_path / name)
     fitted.transform_to(x[:50], tmp_path / name, overwrite=True)
     assert read(tmp_path / name).shape == (50, 5) and os.listdir(tmp_path) == [name]
@@ -125,7 +125,7 @@ def test_the_input_is_never_written_over(fitted, x, tmp_path):
 def test_a_folder_that_is_no_zarr_is_not_replaced(fitted, x, tmp_path):
     (tmp_path / "y.zarr").mkdir()
     (tmp_path / "y.zarr" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="is no zarr directory"):
+    with pytest.raises(InputError, match="is not a zarr directory"):
         fitted.transform_to(x, tmp_path / "y.zarr", overwrite=True)
     assert (tmp_path / "y.zarr" / "thesis.txt").read_text() == "years of work"
 
@@ -147,16 +147,16 @@ def test_a_full_disk_is_told_before_writing(fitted, x, tmp_path, monkeypatch):
 
 def test_wrong_widths_are_told(x, tmp_path):
     fitted = ICA(n_components=3).fit(x)
-    with pytest.raises(InputError, match="5 were fitted"):
+    with pytest.raises(InputError, match="but the fit used 5"):
         fitted.transform_to(open_rows(x[:, :4]), tmp_path / "y.npy")
-    with pytest.raises(InputError, match="3 components a row"):
+    with pytest.raises(InputError, match="3 columns are expected, one for each component"):
         fitted.transform_to(x, tmp_path / "y.npy", inverse=True)
 
 
 def test_ids_are_never_those_of_other_rows(fitted, x, tmp_path):
     named = open_rows(x, ids=np.arange(len(x)))
     (tmp_path / "y.ids.npy").write_bytes(b"mine")
-    with pytest.raises(InputError, match=r"y\.ids\.npy exists already"):
+    with pytest.raises(InputError, match=r"y\.ids\.npy already exists"):
         fitted.transform_to(named, tmp_path / "y.npy")
     assert (tmp_path / "y.ids.npy").read_bytes() == b"mine"
     fitted.transform_to(named, tmp_path / "y.npy", overwrite=True)

@@ -109,7 +109,7 @@ def test_singleton_classes_are_told():
         (
             {"a": [1, 2, 3]},
             {"kinds": {"a": "circular"}},
-            r"say its period, as in periods=\{'a': 360\} .*--periods a=360",
+            r"its period is needed, for example periods=\{'a': 360\} .*--periods a=360",
         ),
         ({"a": [1, 2, 3]}, {"periods": {"a": 0}}, r"positive number such as 360, not 0"),
         ({"a": [1, 2, 3]}, {"periods": {"a": 3}, "kinds": {"a": "integer"}}, r"integer and with a period"),
@@ -126,7 +126,7 @@ def test_refused(columns, options, message):
 def test_open_factors_are_kept_as_they_are(rng):
     found = open_factors(rng.normal(size=(9, 2)))
     assert open_factors(found) is found
-    with pytest.raises(InputError, match="open already"):
+    with pytest.raises(InputError, match="already open"):
         open_factors(found, kinds={"0": "integer"})
 
 
@@ -135,7 +135,9 @@ def test_rows_are_paired_by_id_or_refused(rng):
     latents = pd.DataFrame({"z": [1.0, 2, 3, 4]}, index=list("abcd"))
     x, found, alerts = load_pair(latents, open_factors({"u": [30.5, 10, 20]}, ids=["c", "a", "b"]))
     assert x.tolist() == [[1], [2], [3]] and found.items[0].values.tolist() == [10, 20, 30.5]
-    assert codes_of(alerts) == ["input"] and "found no partner" in alerts[0].message
+    assert (
+        codes_of(alerts) == ["input"] and "are left out: the other side has no row with the same" in alerts[0].message
+    )
     with pytest.raises(InputError, match="latents has 5 rows and factors has 4"):
         load_pair(rng.normal(size=(5, 2)), rng.normal(size=(4, 2)))
 

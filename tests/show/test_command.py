@@ -171,11 +171,16 @@ def test_what_cannot_be_used_gets_a_sentence(call, arguments, sentence):
         call("a", *arguments)
 
 
-def test_the_summary_is_read_without_an_import(monkeypatch):
-    question = Question("nearid.questions.score.run:score", {})
-    before = set(sys.modules)
-    assert question.summary.endswith((".", "?"))
-    assert {"nearid.questions.score.run"} & (set(sys.modules) - before) == set()
+def test_the_words_of_the_command_line_come_before_those_of_the_docstring(monkeypatch, capsys):
+    module = ModuleType("echoes")
+    module.echo = echo
+    monkeypatch.setitem(sys.modules, "echoes", module)
+    question = Question("echoes:echo", {"*": "A"}, summary="Print it.", texts={"folds": "Folds.", "*": "Files."})
+    with contextlib.suppress(SystemExit):
+        single("echo", question.command())(["--help"], prog_name="echo")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "] A Print it. A second paragraph with code. Arguments: A Files." in text
+    assert "Folds. [default: 5]" in text and "Echo what is given" not in text and "Things" not in text
 
 
 def test_parameters_are_described_one_by_one():

@@ -10,17 +10,25 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from nearid.arrays.formats.registry import writable_names
-from nearid.cli.commands import app, reference
+from nearid.cli.commands import COMMANDS as BY_NAME, app, reference
 from nearid.show.help import DOCS
 
 # Absent where only the package and its tests are, as in an sdist.
 PAGES = Path(__file__).parents[2] / "docs"
 
 
+def _below(command):
+    """The commands of a group, which it may load only when they are called, by name."""
+    if not hasattr(command, "list_commands"):
+        return {}
+    ctx = command.context_class(command)
+    return {name: command.get_command(ctx, name) for name in command.list_commands(ctx)}
+
+
 def _walk(command, path=()):
     """Every command and group below one, with the words that call it."""
     yield path, command
-    for name, below in getattr(command, "commands", {}).items():
+    for name, below in _below(command).items():
         yield from _walk(below, (*path, name))
 
 
@@ -39,7 +47,7 @@ def _declared(command):
         yield from (*parameter.opts[: parameter.param_type_name == "option"], *parameter.secondary_opts)
         yield from filter(None, (parameter.help, parameter.metavar))
         yield from map(str, getattr(parameter.type_descriptor, "choices", None) or ())
-    for name, below in getattr(command, "commands", {}).items():
+    for name, below in _below(command).items():
         yield name + " ".join(inspect.cleandoc(below.help).split("\n\n")[0].split())
 
 
@@ -63,14 +71,20 @@ def test_help_names_every_format_that_is_written(command, shown):
     assert [form for form in writable_names() if not re.search(rf"\b{form}\b", text.split("Arguments")[-1])] == []
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+def test_every_command_is_tried():
+    assert {path[0] for path in COMMANDS if path} == set(BY_NAME) and ("data", "fetch") in COMMANDS
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "nearid")
 def test_help_is_whole_and_plain(path, columns, shown):
     text = shown(*path, "--help", columns=columns)
     letters = _letters(text)
     assert not [part for part in _declared(COMMANDS[path]) if _letters(part) not in letters]
     assert not re.search(r"…|\[\[|\{|<\w+[\w |]*>|\blist\[", text)
-    assert max(map(len, text.splitlines())) <= columns
+    # A command line or an address that is broken cannot be copied. All fit into 80 columns.
+    whole = {f"  {example}" for example in COMMANDS[path].guide.examples} | {text.splitlines()[-1]}
+    assert max(len(line) for line in text.splitlines() if columns >= 80 or line not in whole) <= columns
 
 
 def test_a_wide_terminal_is_used(shown):
@@ -122,7 +136,7 @@ def test_help_has_examples_that_can_be_read_and_a_page_that_exists(path, shown):
             continue
         # Options and arguments are read as on the command line; nothing is run.
         ctx = command.make_context("nearid", words[1:])
-        while hasattr(command, "commands"):
+        while _below(command):
             name, command, rest = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
             ctx = command.make_context(name, rest, parent=ctx)
 
@@ -152,3 +166,9 @@ def test_options_of_one_group_stand_together():
     assert "--scale" in " ".join(o.name for o in groups["nearid compare"]["What is computed"])
     assert "--scale" in " ".join(o.name for o in groups["nearid extract"]["Texts and images"])
     assert {o.name for o in groups["nearid unmix"]["Output"]} >= {"-o, --out", "--json", "--report", "-q, --quiet"}
+
+
+def test_every_option_has_a_group():
+    """Under "General" stand those that every command has, and those of `nearid` itself."""
+    general = {option.name for each in reference() for option in each.groups["General"]}
+    assert general == {"-h, --help", "--version", "--install-completion", "--show-completion"}

@@ -1,4 +1,4 @@
-"""What comes in: arrays, tensors and files opened as rows of numbers, safely and out of core."""
+"""Input: arrays, tensors and files, opened safely as rows of numbers that are read block by block."""
 
 from nearid.arrays.columns import open_columns
 from nearid.arrays.open import open_rows

@@ -1,4 +1,4 @@
-"""Blocks of rows that belong together, as a user names them: a column, a file, labels, or "none"."""
+"""Blocks of rows that belong together. The user gives them as a column, a file, labels, or "none"."""
 
 import os
 from collections.abc import Sequence
@@ -21,39 +21,40 @@ from nearid.arrays.tables import Columns, notes_without
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
-# The word that stands for rows without blocks.
+# The value of `blocks` that means: the rows have no blocks.
 NONE = "none"
 
 
 def with_blocks(rows: Rows, blocks: Any) -> Rows:
-    """Rows with the blocks that are given for them, as of `open_rows`; None leaves those that they have."""
+    """Return rows with the given blocks (see `open_rows`). If `blocks` is None, the rows keep their own."""
     return attach(blocks, [rows])[0]
 
 
 def open_blocks(blocks: Any, rows: Sequence[Rows]) -> tuple[list[Rows], bool]:
-    """Runs with their blocks; and whether blocks may be looked for in rows that have none.
+    """Return the runs with their blocks, and whether nearid may search for blocks in runs that have none.
 
     Parameters
     ----------
     blocks : str, os.PathLike, array-like or None
-        None for the blocks that the runs carry; "none" to ignore them; a column or entry of one or more of the runs; a
-        file; or labels, one for each row of the first run. A column comes before a file of the same name.
+        None uses the blocks that are stored in the runs, "none" ignores them. Otherwise give a column or entry of one
+        or more runs, a file, or labels (one per row of the first run). A column is preferred to a file of the same
+        name.
     rows : sequence of Rows
-        The runs. A column of blocks is no feature in what is returned. Of three or more, runs without blocks get those
-        of the first that has some, by pairing their rows.
+        The runs. A column of blocks is not a feature of the returned runs. With three or more runs, a run without
+        blocks gets the blocks of the first run that has them, after its rows are paired with the rows of that run.
     """
     return _shared(attach(blocks, rows)), blocks is None
 
 
 def recorded(blocks: Any) -> str | None:
-    """What the provenance says of blocks as they were given."""
+    """Return how the provenance describes the given blocks."""
     if blocks is None or isinstance(blocks, str | os.PathLike):
         return None if blocks is None else os.fspath(blocks)
     return "labels"
 
 
 def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
-    """Rows with the blocks that are given, as of `open_blocks`, and without any that they had; not shared."""
+    """Return copies of the runs with the given blocks (see `open_blocks`); other runs do not get these blocks yet."""
     if blocks is None:
         return list(rows)
     bare = [_labelled(each, None) for each in rows]
@@ -61,7 +62,7 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
         if blocks == NONE:
             return bare
         if not blocks:
-            raise InputError(f"The name of the blocks is empty. Give a column or a file, or {NONE!r} for no blocks.")
+            raise InputError(f"blocks is an empty string. Give a column or a file, or {NONE!r} for no blocks.")
         held = [beside(each, blocks) for each in rows]
         if any(values is not None for _, values in held):
             return [
@@ -70,11 +71,11 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
             ]
         if not os.path.exists(split_key(blocks)[0]):
             features = {name for each in rows for name in each.columns or ()}
-            # Features last: there may be thousands of them.
+            # Features come last, because there may be thousands of them.
             names = sorted(dict.fromkeys(name for known, _ in held for name in known), key=features.__contains__)
             among = " or ".join(each.name for each in rows)
             raise InputError(
-                f"{among} has no column {blocks!r} to take blocks from, and there is no file of this name. "
+                f"{among} has no column {blocks!r} to use as blocks, and there is no file of this name. "
                 + (f"Columns: {few(map(repr, names))}. {_like(blocks, names)}" if names else _advice())
             )
     in_file = isinstance(blocks, str | os.PathLike)
@@ -88,13 +89,14 @@ def _like(wanted: str, names: list[str]) -> str:
 
 def _advice() -> str:
     return (
-        "The rows have no columns beside them. In Python pass the labels themselves, one per row; for the command line "
-        f"give a file with them, as .npy or .csv. If the rows are independent, give blocks={NONE!r} (--blocks {NONE})."
+        "This source has no named columns. In Python, pass the labels themselves, one per row. On the command line, "
+        f"give a .npy or .csv file with the labels. If the rows are independent, give blocks={NONE!r} "
+        f"(--blocks {NONE})."
     )
 
 
 def _labelled(rows: Rows, values: Any, *, in_file: bool = False) -> Rows:
-    """A copy of rows with these blocks; a Series is brought to the order of the rows by its index."""
+    """Return a copy of the rows with these blocks. A Series is aligned with the rows by its index."""
     if is_a(values, "pandas", "DataFrame") and values.shape[1] == 1:
         values = values.iloc[:, 0]
     labelled = copy(rows)
@@ -106,47 +108,52 @@ def _labelled(rows: Rows, values: Any, *, in_file: bool = False) -> Rows:
 
 
 def _in_order(rows: Rows, series: Any) -> tuple[Any, tuple[str, ...]]:
-    """A Series of blocks in the order of the rows, and what is to be said of it."""
+    """Return the values of a Series of blocks in the order of the rows, and notes for the user."""
     index, counts = labels(series.index), is_count(series.index)
-    by_place = (f"The Series of blocks of {rows.name} is taken by position: its labels are not those of the rows.",)
+    by_place = (
+        f"The Series of blocks is matched to the rows of {rows.name} by position, because its index does not contain "
+        "the labels of these rows.",
+    )
     if rows.index is None:
         return series, () if counts or len(series) != rows.shape[0] else by_place
     if index.equals(rows.index):
         return series, ()
-    # What a new Series counts is no label, beside rows with names of another kind.
+    # If the rows have labels of another type, a default index 0, 1, 2, ... holds no labels.
     if counts and rows.index.inferred_type != "integer":
         return series, by_place
     if not index.is_unique:
         raise InputError(
-            f"The Series of blocks of {rows.name} has an index with repeated labels that is not the index of the "
-            "rows. Give the labels in the order of the rows, as with blocks.to_numpy()."
+            f"The Series of blocks of {rows.name} has an index with repeated labels, and this index differs from the "
+            "index of the rows. Give the labels in the order of the rows, for example with blocks.to_numpy()."
         )
     places = as_levels_of(index, rows.index).get_indexer(rows.index)
     if (places < 0).any():
         without = np.flatnonzero(places < 0)
         raise InputError(
             f"The Series of blocks has no label for {len(without)} of the {rows.shape[0]} rows of {rows.name}, such as "
-            f"{rows.index[without[0]]!r}. Give one for every row, or labels in the order of the rows, as with "
+            f"{rows.index[without[0]]!r}. Give one label for every row, or labels in the order of the rows, as with "
             "blocks.to_numpy()."
         )
     return series.iloc[places], ()
 
 
 def _without(rows: Rows, column: str) -> Rows:
-    """Rows, already a copy, without the feature that turned out to hold blocks, and without a note that ignores it."""
+    """Return the rows without the column of blocks among the features and without the note that it is ignored."""
     rows.notes = notes_without(rows.notes, column)
     if rows.columns is None or column not in rows.columns:
         return rows
     kept = [at for at, name in enumerate(rows.columns) if name != column]
     if not kept:
-        raise InputError(f"{rows.name} has no feature beside its column of blocks, {column!r}.")
+        raise InputError(
+            f"{rows.name} has no features: its only numeric column is {column!r}, which is used as blocks."
+        )
     left = SelectedColumns(rows, np.array(kept))
     left.unused += (column,)
     return left
 
 
 def beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
-    """Names of what may hold blocks in the source of rows, and the values of the wanted one; None if it is missing."""
+    """Return the names of columns or entries that may hold blocks, and the values of `wanted` (None if missing)."""
     if rows.origin is None:
         return [], None
     if isinstance(rows.origin, Columns):
@@ -154,20 +161,23 @@ def beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
     if not isinstance(rows.origin, str):
         return _in_table(rows.name, rows.origin, wanted)
     known = format_of(Path(rows.origin))
-    if known is None:  # the file is gone
+    if known is None:  # the file no longer exists
         return [], None
     with reached(rows.origin):
         return known.beside(rows.origin, os.path.basename(rows.origin), wanted)
 
 
 def _in_table(name: str, frame: Any, wanted: str) -> tuple[list[str], Any]:
-    """Columns and named levels of the index of a DataFrame of pandas or polars."""
+    """Return the names of columns and index levels of a pandas or polars DataFrame, and the values of `wanted`."""
     names = list(map(str, frame.columns))
     if names.count(wanted) > 1:
-        raise InputError(f"{name} has {names.count(wanted)} columns named {wanted!r}, so blocks cannot be taken there.")
+        raise InputError(
+            f"{name} has {names.count(wanted)} columns named {wanted!r}, so nearid cannot choose the column of blocks. "
+            "Rename one of them."
+        )
     if is_a(frame, "polars", "DataFrame"):
         return names, frame[wanted].to_list() if wanted in names else None
-    # Values alone: they are in the order of the rows.
+    # Values without an index, because they are already in the order of the rows.
     if wanted in names:
         return names, frame.iloc[:, names.index(wanted)].array
     levels = [level for level in frame.index.names if isinstance(level, str)]
@@ -175,19 +185,19 @@ def _in_table(name: str, frame: Any, wanted: str) -> tuple[list[str], Any]:
 
 
 def _in_file(source: str | os.PathLike[str]) -> Any:
-    """The only column of a file, or the one that is named after its path."""
+    """Return the column of a file that is named after the path (FILE:COLUMN), or the only column."""
     path, column = split_key(local_path(source))
     with reached(path):
         names, values = known_format(path).beside(os.path.abspath(path), path.name, column)
     if values is None:
-        held = f"It holds {few(map(repr, names))}." if any(names) else "It holds none."
-        one = f"a column {column!r}" if column else "one column with the block of each row"
-        raise InputError(f"{path.name} was given as blocks, but {one} is expected in it. {held} Write FILE:COLUMN.")
+        held = f"Its columns: {few(map(repr, names))}." if any(names) else "It has no named columns."
+        expected = f"has no column {column!r}" if column else "does not hold exactly one column with one block per row"
+        raise InputError(f"{path.name} was given as blocks, but it {expected}. {held} Write FILE:COLUMN.")
     return values
 
 
 def _shared(rows: list[Rows]) -> list[Rows]:
-    """Runs with the blocks of the first that has some; a pair of runs needs those of one side only."""
+    """Copy the blocks of the first run that has them to the others. In a pair, blocks of one side are enough."""
     known = next((each for each in rows if each.blocks is not None), None)
     if known is None or len(rows) < 3:
         return rows
@@ -198,8 +208,8 @@ def _carried(known: Rows, rows: Rows) -> np.ndarray:
     pair = pair_rows(known, rows)
     if pair.n < rows.shape[0]:
         raise InputError(
-            f"{rows.shape[0] - pair.n} of the {rows.shape[0]} rows of {rows.name} are not in {known.name}, from which "
-            "the blocks are taken. Give the blocks as a column of each run, or ignore them with blocks='none' "
+            f"The blocks come from {known.name}, but {rows.shape[0] - pair.n} of the {rows.shape[0]} rows of "
+            f"{rows.name} are not in it. Give the blocks as a column of each run, or ignore them with blocks='none' "
             "(--blocks none)."
         )
     assert known.blocks is not None

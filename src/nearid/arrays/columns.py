@@ -1,4 +1,4 @@
-"""Named columns of numbers or text, for tables such as true factors; rows of numbers are opened by `open_rows`."""
+"""Named columns of numbers or text, for tables such as true factors. For rows of numbers see `open_rows`."""
 
 import os
 from pathlib import Path
@@ -26,17 +26,29 @@ from nearid.base.files import local_path
 
 
 def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns:
-    """Load the columns of an array, a structured array, a DataFrame or a file.
+    """Return the named columns of an array, a structured array, a DataFrame or a file.
 
     Parameters
     ----------
     source : array-like, torch.Tensor, pandas.DataFrame, AnnData, dict of arrays, str, os.PathLike or Rows
         Tables (.csv, .tsv, .parquet, DataFrames, structured arrays, dicts and .npz archives of one-dimensional arrays)
-        keep their names and their columns of text. Of AnnData and .h5ad files these are obs, unless a key names an
-        embedding. Arrays of one dimension are one column. Everything else is opened as
-        rows of numbers. Columns without names are named by their place.
+        keep the names of their columns, and columns with text are kept. For AnnData and .h5ad files the table is obs,
+        unless a key names an embedding. A one-dimensional array is one column. Everything else is opened as rows of
+        numbers. Columns without names are called by their position, counted from 0.
     key, ids, name
-        As of `open_rows`.
+        See `open_rows`.
+
+    Returns
+    -------
+    Columns
+        The values of each column by its name, the ids of the rows if there are any, and notes for the user.
+
+    Examples
+    --------
+    >>> from nearid.arrays import open_columns
+    >>> table = open_columns({"dose": [0.1, 0.5, 1.0], "cell": ["a", "b", "a"]})
+    >>> list(table.values), table.values["cell"].tolist()
+    (['dose', 'cell'], ['a', 'b', 'a'])
     """
     table = named_columns(source, key=key, ids=ids, name=name)
     if table is not None:
@@ -50,7 +62,7 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
 
 
 def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns | None:
-    """The columns of a source that names them; None for rows of numbers, which are left to `open_rows`."""
+    """Return the columns of a source with named columns; None for rows of numbers, which `open_rows` opens."""
     by_name = ids if isinstance(ids, str) else None
     table = None if key is not None else _named(source, by_name, name)
     if table is None:
@@ -62,7 +74,9 @@ def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name:
             )
     sizes = {column: len(values) for column, values in table.values.items()}
     if len(set(sizes.values())) != 1:
-        raise InputError(f"The columns of {table.name} differ in length: {sizes}. Give one value per row in each.")
+        raise InputError(
+            f"The columns of {table.name} differ in length: {sizes}. Give one value per row in each column."
+        )
     n = next(iter(sizes.values()))
     if n < 2:
         raise InputError(f"{table.name} has {n} rows, but at least 2 rows are needed: give one row per sample.")
@@ -100,14 +114,14 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if isinstance(source, np.ndarray) and source.dtype.names:
         return columns_of(name or "array", {field: source[field] for field in source.dtype.names}, ids)
     if getattr(source, "ndim", None) == 1 and not isinstance(source, np.ndarray):
-        # A tensor of one dimension, or an array of pandas.
+        # A one-dimensional tensor, or a pandas array.
         tensor = is_a(source, "torch", "Tensor")
         source = open_rows(source[:, None]).read(0, len(source))[:, 0] if tensor else one_column(source)
     return columns_by_place(source, name or "array", ids)
 
 
 def _file(path: Path, ids: str | None) -> Columns | None:
-    """Columns of a file: of a table, of arrays that all have one dimension, of one array that has fields or text."""
+    """Return the columns of a table, of several one-dimensional arrays, or of one array with fields or text."""
     known, whole = format_of(path), os.path.abspath(path)
     if known is None or (known.columns is None and known.contents is None):
         return None
@@ -130,7 +144,10 @@ def _file(path: Path, ids: str | None) -> Columns | None:
 
 
 def _matrix_and_columns(contents: Contents, name: str, ids: str | None) -> Columns | None:
-    """Columns of a matrix and those beside it; None where there is no single matrix, or nothing of its length."""
+    """Return the columns of the only matrix and the vectors of equal length in the same file.
+
+    None if there is more than one matrix, no matrix, or no vector of that length.
+    """
     matrices = [entry for entry, declared in contents.entries.items() if declared.is_rows]
     if len(matrices) != 1:
         return None
@@ -144,11 +161,15 @@ def _matrix_and_columns(contents: Contents, name: str, ids: str | None) -> Colum
     refuse_repeats(name, own + beside)
     values = dict(zip(own, block.T, strict=True)) | {entry: as_numpy(contents.array(entry)) for entry in beside}
     notes = [
-        f"{name}: the columns of {matrix!r} are called {own[0]!r} to {own[-1]!r}, beside {few(map(repr, beside))}."
+        f"{name}: the columns of the matrix {matrix!r} are named {own[0]!r} to {own[-1]!r}. Other columns: "
+        f"{few(map(repr, beside))}."
     ]
     left = [entry for entry in contents.entries if entry not in (matrix, *beside)]
     if left:
-        notes.append(f"Entries of {name} without a value for each of its {n} rows are ignored: {few(map(repr, left))}.")
+        notes.append(
+            f"Entries of {name} that do not have one value for each of the {n} rows are ignored: "
+            f"{few(map(repr, left))}."
+        )
     return columns_of(name, values, ids)._replace(notes=tuple(notes))
 
 
@@ -160,7 +181,9 @@ def _frame(frame: Any, name: str, ids: str | None) -> Columns:
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError) as error:
-        raise InputError(f"{name} has a column of mixed values: {error.args[-1]}. Make each numbers or text.") from None
+        raise InputError(
+            f"{name} has a column that mixes types: {error.args[-1]}. Convert the column to numbers only or text only."
+        ) from None
     columns = arrow_columns(name, table, None if indexed else ids)
     if indexed:
         return columns._replace(ids=np.asarray(frame.index))
@@ -168,34 +191,34 @@ def _frame(frame: Any, name: str, ids: str | None) -> Columns:
 
 
 def _common_index(name: str, columns: dict[Any, Any]) -> Any:
-    """The index of those columns that are Series; None where there are none."""
+    """Return the index that all columns of type Series share; None if no column is a Series."""
     series = {label: values for label, values in columns.items() if is_a(values, "pandas", "Series")}
     first = next(iter(series), None)
     for label, values in series.items():
         if not values.index.equals(series[first].index):
             raise InputError(
-                f"The columns {first!r} and {label!r} of {name} are Series with different indexes, or in another "
-                "order. Join them first, with pd.DataFrame(columns).dropna()."
+                f"The columns {first!r} and {label!r} of {name} are Series whose indexes differ or are in a different "
+                "order. Join them first with pd.DataFrame(columns).dropna()."
             )
     return None if first is None else series[first].index
 
 
 def is_annotated(source: Any) -> bool:
-    """Whether a source is AnnData, or a file of it."""
+    """Return whether a source is an AnnData object or an .h5ad file."""
     if isinstance(source, str | os.PathLike):
         return Path(source).suffix.lower() == ".h5ad" and os.path.isfile(local_path(source))
     return is_a(source, "anndata", "AnnData")
 
 
 def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
-    """The embedding, and the table `obs`; both named by `obs_names`.
+    """Return the embedding and the table `obs` of AnnData; `obs_names` are the ids of both.
 
     Parameters
     ----------
     source : AnnData, str or os.PathLike
-        Rows of a file are read block by block.
+        The rows of a file are read block by block.
     key : str, optional
-        Entry of `obsm`; by default the only one, or the matrix X where there is none.
+        Entry of `obsm`. Default: the only entry, or the matrix X if `obsm` is empty.
     """
     table = _obs(source, None)
     if is_a(source, "anndata", "AnnData"):
@@ -206,14 +229,16 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
 
 
 def _obs(source: Any, ids: str | None) -> Columns:
-    """The table obs, whose rows are named by obs_names unless ids name a column."""
+    """Return the table obs. The ids of its rows are obs_names, unless `ids` names a column."""
     if is_a(source, "anndata", "AnnData"):
         name, frame = "obs of AnnData", source.obs
     else:
         path = local_path(source)
         name, frame = f"obs of {path.name}", _stored_obs(path)
     if not len(frame.columns):
-        raise InputError(f"{name} has no columns, but labels, batches or factors are taken from there.")
+        raise InputError(
+            f"{name} has no columns, but nearid takes labels, batches and factors from the columns of obs."
+        )
     if ids is not None:
         return _frame(frame, name, ids.removeprefix("obs/"))
     names = frame.index.astype(str)

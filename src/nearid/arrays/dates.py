@@ -1,25 +1,25 @@
-"""Dates and times as text: they serve as labels, batches, blocks, ids and classes, in every format alike."""
+"""Dates and times as text, so that they can be labels, batches, blocks, ids and classes in every format."""
 
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 import numpy as np
 
-# From coarse to fine; a column is written in the first that loses nothing, as pandas writes it to text.
+# From coarse to fine. A column is written in the first unit that loses no information, as pandas does.
 UNITS = ("D", "s", "ms", "us", "ns")
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value of a table stands for none."""
+    """Return whether a value of a table means "missing"."""
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )
 
 
 def date_texts(values: np.ndarray) -> np.ndarray | None:
-    """ISO texts of dates or times, None where one is missing; None for values that are no dates.
+    """Return dates or times as ISO text, with None for missing values; None if the values are not dates.
 
-    Dates with a time of day are written as "2024-01-05 10:30:00"; those of a time zone, in UTC.
+    Dates with a time of day are written as "2024-01-05 10:30:00". Times with a time zone are converted to UTC.
     """
     if values.dtype.kind == "O" and values.ndim == 1:
         present = np.array([not is_missing(value) for value in values], dtype=bool)
@@ -44,7 +44,7 @@ def date_texts(values: np.ndarray) -> np.ndarray | None:
 
 
 def _numpy_date(value: Any) -> np.datetime64:
-    if hasattr(value, "to_datetime64"):  # a pandas Timestamp, which has nanoseconds
+    if hasattr(value, "to_datetime64"):  # a pandas Timestamp, with nanoseconds
         return np.datetime64(value.to_datetime64())
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Rows made of other rows as they are read: a choice of them, a map of them, several side by side."""
+"""Rows that are computed from other rows while they are read: a selection, a function of them, or several joined."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from nearid.base.errors import InputError
 
 
 class SelectedRows(Rows):
-    """Rows of a source at given places, in the order given; nothing is copied until it is read."""
+    """Rows of a source at given indices, in this order. Nothing is copied before it is read."""
 
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
@@ -29,14 +29,14 @@ class SelectedRows(Rows):
 
 
 class MappedRows(Rows):
-    """Rows that a function makes of the rows of a source as they are read; ids, index and blocks are the source's.
+    """A function of the rows of a source, computed when they are read; ids, index and blocks are those of the source.
 
     Parameters
     ----------
     name : str
     source : Rows
     width : int
-        Columns of the result.
+        Number of columns of the result.
     function : callable
         Array of shape (k, d) -> array of shape (k, width), row by row.
     """
@@ -55,7 +55,7 @@ class MappedRows(Rows):
 
 
 class SelectedColumns(MappedRows):
-    """Columns of a source at given places."""
+    """Columns of a source at given indices."""
 
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, source, len(places), partial(_columns, places=places))
@@ -71,19 +71,19 @@ def _columns(block: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 class JoinedRows(Rows):
-    """Rows made of the rows of several sources with the same samples.
+    """Columns of several sources with the same samples, side by side.
 
     Parameters
     ----------
     name : str
     parts : sequence of Rows
-        Of equal length and, where they have ids or an index, with equal ones; these are kept, and the notes. A part
-        without an index, or without blocks, has the rows of those that have them, in the same order.
+        Sources with equally many rows, in the same order. If they have ids or an index, these must be equal. The
+        result keeps ids, index, blocks and notes. If only some parts have an index or blocks, the others use theirs.
 
     Attributes
     ----------
     columns_of : list of slice
-        Columns of each part.
+        The columns of each part.
     """
 
     def __init__(self, name: str, parts: Sequence[Rows]) -> None:
@@ -92,15 +92,18 @@ class JoinedRows(Rows):
         for other in parts[1:]:
             if other.shape[0] != first.shape[0]:
                 raise InputError(
-                    f"{other.name} has {other.shape[0]} rows and {first.name} has {first.shape[0]}: layers of one "
-                    "model must be of the same inputs."
+                    f"{other.name} has {other.shape[0]} rows and {first.name} has {first.shape[0]}, but all layers of "
+                    "a model must be computed from the same inputs. Give one row per input in each layer."
                 )
             if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
-                raise InputError(f"{other.name} and {first.name} have different ids, or the same ids in another order.")
+                raise InputError(
+                    f"The ids of {other.name} and {first.name} differ or are in a different order. Give both the same "
+                    "rows in the same order."
+                )
             if other.index is not None and not other.index.equals(indexed.index):
                 raise InputError(
-                    f"{other.name} and {indexed.name} have different indexes, or in another order: layers of one model "
-                    "must have the same rows. Bring one to the order of the other with .loc[other.index]."
+                    f"The indexes of {other.name} and {indexed.name} differ or are in a different order, but all "
+                    "layers of a model must have the same rows. Reorder one of them with .loc[other.index]."
                 )
         blocked = [part for part in parts if part.blocks is not None]
         for other in blocked[1:]:

@@ -1,4 +1,4 @@
-"""Labels of the blocks that rows belong to: checked, counted, and compared as partitions of the rows."""
+"""Checks of block labels, and the comparison of two block labellings of the same rows."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from nearid.base.errors import InputError
 
 
 def _fractions(texts: np.ndarray) -> int | None:
-    """First row with a fraction, where texts are numbers that hardly repeat: measurements, which are no blocks."""
+    """Return the first row with a fraction if the texts are numbers that hardly repeat, that is, measurements."""
     if 2 * len(np.unique(texts)) < len(texts):
         return None
     try:
@@ -24,15 +24,15 @@ def _fractions(texts: np.ndarray) -> int | None:
 
 
 def row_blocks(name: str, values: Any, n: int, *, in_file: bool = False) -> np.ndarray:
-    """Check the blocks of `n` rows and bring them to integers or str; whole floats, as of a table, are integers.
+    """Return the checked blocks of `n` rows as integers or str. Floats that are whole numbers become integers.
 
-    `in_file` says that the values are those of a file, for messages.
+    `in_file` states whether the values come from a file. Only messages depend on it.
     """
     refuse_unreadable(f"The list of blocks of {name}", values)
     try:
         array = as_numpy(values) if is_a(values, "torch", "Tensor") else one_column(values)
-    except Exception as error:  # Making the array runs the source's own code, which may raise anything.
-        raise InputError(f"The blocks of {name} cannot be made an array of {n} labels: {error}.") from None
+    except Exception as error:  # The conversion runs code of the source's own class, which may raise anything.
+        raise InputError(f"The blocks of {name} cannot be converted to an array of {n} labels: {error}.") from None
     array = array[:, 0] if array.shape == (n, 1) else array
     if array.shape != (n,):
         raise InputError(_other_shape(name, array, n, in_file=in_file))
@@ -53,11 +53,11 @@ def row_blocks(name: str, values: Any, n: int, *, in_file: bool = False) -> np.n
         far = np.abs(array) >= 2**53
         if far.any():
             raise InputError(
-                f"The block of row {int(np.argmax(far))} of {name} is {array[np.argmax(far)].item()!r}. Whole numbers "
-                "from 2^53 on lose digits as floats, and then two blocks could be equal. Give them as integers or text."
+                f"The block of row {int(np.argmax(far))} of {name} is {array[np.argmax(far)].item()!r}. Floats beyond "
+                "2^53 lose digits, so different blocks could become equal. Give the blocks as integers or text."
             )
         array = array.astype(np.int64)
-    # Of a list the texts themselves: the array has lost what numpy drops.
+    # For a list, check its own strings: numpy drops NUL characters at the end when it makes an array.
     texts = isinstance(values, list | tuple) and array.dtype.kind in "US"
     labels = row_ids(name, values if texts else array, n, "block")
     row = _fractions(labels) if labels.dtype.kind == "U" else None
@@ -70,13 +70,17 @@ def _other_shape(name: str, array: np.ndarray, n: int, *, in_file: bool) -> str:
     expected = f"one label for each of its {n} rows is expected"
     if array.ndim == 0:
         return (
-            f"The blocks of {name} are {array.item()!r}, but {expected}: an array, a list or a Series. In place of the "
-            "labels, name a column or a file, or give blocks='none'."
+            f"The blocks of {name} are {array.item()!r}, but {expected} (an array, a list or a Series). Or give the "
+            "name of a column or file, or blocks='none'."
         )
     if array.ndim > 1:
         return f"The blocks of {name} have shape {array.shape}, but {expected}. Give a single column of labels."
     header = in_file and len(array) == n - 1
-    hint = "A .csv file begins with a line that names its column." if header else "Give the labels of the same rows."
+    hint = (
+        "The first line of a .csv file is read as the column name: add such a line."
+        if header
+        else "Give the labels of the same rows."
+    )
     return f"The blocks of {name} have shape {array.shape}, but {expected}. {hint}"
 
 
@@ -85,7 +89,7 @@ def _no_block(name: str, row: int, value: Any) -> InputError:
     advice = (
         "Fill in the missing blocks or drop those rows."
         if missing
-        else "Measurements are no blocks: name what the rows have in common, as a well or a text."
+        else "Measurements cannot be blocks: give what the rows have in common, such as a well or a text."
     )
     return InputError(
         f"The block of row {row} of {name} is {value!r}, but a string or a whole number is expected. {advice}"
@@ -93,7 +97,7 @@ def _no_block(name: str, row: int, value: Any) -> InputError:
 
 
 def block_codes(labels: np.ndarray) -> np.ndarray:
-    """Labels as integers from 0 on, in the order in which they come: the folds do not depend on how they are spelt."""
+    """Return labels as integers 0, 1, ... by first occurrence, so that folds do not depend on the label names."""
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     place = np.empty(len(first), dtype=np.intp)
     place[np.argsort(first)] = np.arange(len(first))
@@ -101,13 +105,13 @@ def block_codes(labels: np.ndarray) -> np.ndarray:
 
 
 def refuse_other_blocks(x_name: str, x_labels: np.ndarray | None, y_name: str, y_labels: np.ndarray | None) -> None:
-    """Refuse two lists of labels that part the same rows differently; the labels themselves may differ."""
+    """Raise an error if two labellings divide the same rows into different blocks. The label names may differ."""
     assert x_labels is not None and y_labels is not None
     if x_labels is y_labels:
         return
     for one, two, name, other in ((x_labels, y_labels, x_name, y_name), (y_labels, x_labels, y_name, x_name)):
         _, first, codes = np.unique(one, return_index=True, return_inverse=True)
-        # The first row of the block that each row belongs to must be in the same block on the other side, too.
+        # On the other side, each row must be in the same block as the first row of its block on this side.
         differ = two != two[first[codes]]
         if differ.any():
             row = int(np.argmax(differ))

@@ -1,4 +1,4 @@
-"""Rows that are already in memory: arrays, tensors on any device, DataFrames."""
+"""Rows in memory: arrays, tensors on any device, and DataFrames."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,14 +23,14 @@ from nearid.base.limits import check_memory
 
 
 class MemoryRows(Rows):
-    """Rows of a numpy array, which is kept as it is and never copied whole."""
+    """Rows of a numpy array. The array is not copied."""
 
     def __init__(
         self, name: str, array: np.ndarray, ids: Any = None, notes: tuple[str, ...] = (), index: Any = None
     ) -> None:
         super().__init__(name, array.shape, array.dtype, ids, notes)
         self.index = index
-        # Read-only, so that a pass that works in place cannot change the caller's array.
+        # Read-only, so that no in-place operation changes the caller's array.
         self._array = array.view()
         self._array.flags.writeable = False
 
@@ -43,7 +43,7 @@ class MemoryRows(Rows):
 
 
 class TensorRows(Rows):
-    """Rows of a torch tensor, moved to the host slice by slice."""
+    """Rows of a torch tensor. Each slice is moved to the CPU when it is read."""
 
     def __init__(self, name: str, tensor: Any, ids: Any = None) -> None:
         stored = tensor_dtype(tensor)
@@ -66,7 +66,7 @@ class TensorRows(Rows):
 
 
 def as_numpy(values: Any) -> np.ndarray:
-    """Values as an array; those of a tensor from any device, read-only as they may share its memory."""
+    """Return values as an array. For a tensor on any device the array is read-only, since it may share memory."""
     if not is_a(values, "torch", "Tensor"):
         return np.asarray(values)
     values = values.float() if str(values.dtype) == "torch.bfloat16" else values
@@ -76,7 +76,7 @@ def as_numpy(values: Any) -> np.ndarray:
 
 
 def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
-    """The numpy dtype that stands for a tensor's dtype, or its torch name where there is none."""
+    """Return the numpy dtype that corresponds to a tensor's dtype, or the name of the torch dtype if there is none."""
     name = str(tensor.dtype).removeprefix("torch.")
     if name == "bfloat16":
         return np.dtype(np.float32)
@@ -84,28 +84,30 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
         dtype = np.dtype(name)
     except TypeError:
         return name
-    # ml_dtypes, which onnx imports, teaches numpy the names of types that torch does not hand over.
+    # After onnx has imported ml_dtypes, numpy knows dtype names that torch cannot convert.
     return dtype if dtype.isbuiltin == 1 else name
 
 
 def refuse_unreadable(name: str, source: Any) -> None:
-    """Refuse arrays and tensors that do not hold one number for each place."""
+    """Raise an error for sparse, nested, quantised, meta and traced arrays: they have no plain number per entry."""
     refuse_masked(name, source)
     if is_sparse(source):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
     if is_a(source, "torch", "Tensor"):
         if source.is_nested:
-            raise InputError(f"{name} is a nested tensor. Pad it first, as with x.to_padded_tensor(0.0).")
+            raise InputError(f"{name} is a nested tensor. Pad it first, for example with x.to_padded_tensor(0.0).")
         if str(source.layout) != "torch.strided":
             raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
         if source.is_quantized:
             raise InputError(f"{name} is a quantised tensor. Convert it first with x.dequantize().")
         if source.is_meta:
-            raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+            raise InputError(
+                f"{name} is a tensor on the meta device, which holds no numbers. Load the tensor on a real device."
+            )
         if _is_traced(source):
             raise InputError(
-                f"{name} is a tensor inside torch.func (vmap, grad, jvp) or torch.compile, where it holds no numbers "
-                "of its own. Call nearid outside of it."
+                f"{name} is a tensor inside torch.func (vmap, grad, jvp) or torch.compile, where its numbers are not "
+                "available. Call nearid outside of the transformed function."
             )
 
 
@@ -118,23 +120,23 @@ def _is_traced(tensor: Any) -> bool:
 
 
 def is_sparse(source: object) -> bool:
-    """Whether a matrix is sparse; a view of AnnData is an ndarray with a method `toarray`, and dense."""
+    """Return whether a matrix is sparse. A view of AnnData also has a method `toarray`, but is a dense ndarray."""
     return hasattr(source, "toarray") and not isinstance(source, np.ndarray)
 
 
 def is_a(source: object, package: str, class_name: str) -> bool:
-    """Whether `source` is an instance of a class of `package`, without importing the package."""
+    """Return whether `source` is an instance of a class of `package`, without importing the package."""
     return any(
         kind.__name__ == class_name and kind.__module__.partition(".")[0] == package for kind in type(source).__mro__
     )
 
 
 def open_array(source: Any, name: str, key: str | None, ids: str | None) -> Rows:
-    """Open an array or anything numpy can make an array of."""
+    """Return rows of an array or of anything that numpy can convert to an array."""
     refuse_names(name, "an array", key, ids)
     refuse_unreadable(name, source)
     if isinstance(source, dict):
-        raise InputError(f"{name} is a dict, but rows of numbers are expected. Pass one of its arrays.")
+        raise InputError(f"{name} is a dict, but rows of numbers are expected. Pass one of the arrays in it.")
     if not isinstance(source, np.ndarray):
         source = _as_array(source, name)
     return MemoryRows(name, np.asarray(source))
@@ -144,14 +146,14 @@ def _as_array(source: Any, name: str) -> np.ndarray:
     shape, dtype = getattr(source, "shape", None), getattr(source, "dtype", None)
     if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
         check_rows(name, shape, dtype)
-        # Arrays that live elsewhere (HDF5, zarr, Dask) say their size before they are loaded.
+        # Arrays of HDF5, zarr and Dask declare their size before they are loaded.
         advice = "Open its file by path instead, to read it block by block."
         check_memory(name, shape[0] * shape[1] * dtype.itemsize, advice)
     try:
         array = np.asarray(source)
-    except Exception as error:  # Making the array runs the source's own code, which may raise anything.
+    except Exception as error:  # The conversion runs code of the source's own class, which may raise anything.
         raise InputError(
-            f"{name}, {type_of(source)}, cannot be made an array of rows: {error}. "
+            f"{name}, {type_of(source)}, cannot be converted to an array of rows: {error}. "
             "Give rows of equal length, or a numpy array."
         ) from None
     if array.ndim == 0:
@@ -163,7 +165,7 @@ def _as_array(source: Any, name: str) -> np.ndarray:
 
 
 class FrameRows(Rows):
-    """Numeric columns of a DataFrame, which is kept as it is."""
+    """Numeric columns of a DataFrame. The DataFrame is not copied."""
 
     def __init__(self, name: str, frame: Any, ids: str | None = None) -> None:
         columns = [Column(str(label), dtype.kind in "fiub") for label, dtype in frame.dtypes.items()]
@@ -171,7 +173,7 @@ class FrameRows(Rows):
         indexed = names_index(frame, ids)
         id_at = None if indexed else id_position(name, names, ids)
         chosen = features(name, columns, id_at, lambda: np.asarray(frame.iloc[:, 0]))
-        # Of a sparse column the type of its values.
+        # For a sparse column, this is the type of its values.
         dtypes = [getattr(frame.dtypes.iloc[at], "subtype", frame.dtypes.iloc[at]) for at in chosen.positions]
         id_values = frame.index if indexed else None if id_at is None else frame.iloc[:, id_at]
         super().__init__(
@@ -198,13 +200,13 @@ class FrameRows(Rows):
 
 
 def open_frame(frame: Any, name: str, key: str | None, ids: str | None) -> FrameRows:
-    """Open the numeric columns of a DataFrame."""
+    """Return rows with the numeric columns of a pandas DataFrame."""
     refuse_key(name, key)
     return FrameRows(name, frame, ids)
 
 
 def open_polars(frame: Any, name: str, key: str | None, ids: str | None) -> MemoryRows:
-    """Open the numeric columns of a polars DataFrame."""
+    """Return rows with the numeric columns of a polars DataFrame."""
     refuse_key(name, key)
     table = frame.to_arrow()
     rows = arrow_rows(name, table, declared(table.schema), ids)
@@ -220,7 +222,7 @@ def arrow_rows(
     read_ids: Callable[[Any], np.ndarray] | None = None,
     notes: tuple[str, ...] = (),
 ) -> MemoryRows:
-    """The numeric columns of a pyarrow table; `read_ids` reads those that hold ids in its own way, as of text."""
+    """Return rows with the numeric columns of a pyarrow table; `read_ids`, if given, reads the column of ids."""
     names = table.column_names
     id_at = id_position(name, names, ids)
     chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
@@ -232,7 +234,7 @@ def arrow_rows(
         if loses_digits(table.column(position)):
             notes += (
                 f"The column {names[position]!r} of {name} holds integers beyond 2^53, which lose digits as features. "
-                f"If they name the rows, pair by them: ids={names[position]!r} (--ids {names[position]}).",
+                f"If they are the ids of the rows, pair by them: ids={names[position]!r} (--ids {names[position]}).",
             )
     row_ids = None if id_at is None else (read_ids or id_values)(table.column(id_at))
     rows = MemoryRows(name, array, row_ids, notes + chosen.notes)
@@ -241,24 +243,24 @@ def arrow_rows(
 
 
 def names_index(frame: Any, ids: str | None) -> bool:
-    """Whether ids given by name are the index of a DataFrame; a column of that name comes first."""
+    """Return whether `ids` is the name of the index of a DataFrame. A column of that name is preferred."""
     return ids is not None and ids == frame.index.name and ids not in map(str, frame.columns)
 
 
 def labels(index: Any) -> Any:
-    """A pandas index whose labels are equal only where they are the same value."""
-    # pandas would look a number up in the interval that holds it, and a category by its place.
+    """Return a pandas index in which labels match only if their values are equal."""
+    # In an IntervalIndex pandas would match a number with its interval, and in a CategoricalIndex a category by code.
     special = type(index).__name__ in ("CategoricalIndex", "IntervalIndex")
     return index.astype(object) if special else index
 
 
 def is_count(index: Any) -> bool:
-    """Whether an index only counts the rows from 0, as that of a new DataFrame does."""
+    """Return whether an index is 0, 1, 2, ..., like the index of a new DataFrame."""
     return index.nlevels == 1 and index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index)))
 
 
 def index_ids(index: Any) -> np.ndarray | None:
-    """The labels of an index as ids: where they are distinct strings or integers, and more than a count."""
+    """Return the labels of an index as ids; None unless they are distinct strings, or integers other than 0, 1, ..."""
     plain = labels(index)
     usable = plain.inferred_type in ("string", "integer") and plain.nlevels == 1 and plain.is_unique
     return np.asarray(plain) if usable and "" not in plain and not is_count(index) else None

@@ -1,4 +1,4 @@
-"""Columns of a table that are features, chosen by patterns; and those that look like metadata instead."""
+"""Feature columns of a table, chosen by patterns, and columns that look like metadata."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import listed
 
 IDENTIFIERS = frozenset(("id", "ids", "idx", "index", "uid", "uuid", "barcode"))
-# Words that name what a row is or where it comes from, not what was measured in it.
+# Words in column names that describe a row or its origin, not a measurement.
 ORIGINS = (
     "row rows col cols column columns position pos site well plate batch fold split label labels class target cluster "
     "seed group run concentration dose molecule geometry epoch "
@@ -29,24 +29,24 @@ ORIGINS = (
     "metadata"
 )
 WORDS = IDENTIFIERS.union(ORIGINS.split())
-# How profiling pipelines mark columns that are about a well, not measured in it.
+# Prefixes with which profiling pipelines mark columns that describe a well.
 ABOUT = ("Metadata_", "Image_Metadata_")
 WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
-# Values say little in fewer rows, and enough in the first rows of many.
+# With fewer rows than FEWEST the values decide nothing. At most the first MOST rows are read.
 FEWEST, MOST = 20, 4096
 MOST_NUMBERS = 1 << 23
-# Rows, and bytes of text, in which names are looked for.
+# Limits on the number of rows, and on the bytes of text, that are searched for names of rows.
 MOST_NAMES, MOST_TEXT = 1_000_000, 1 << 24
-# Rows for each value of a column of labels, on average.
+# A column of labels has on average at least so many rows per value.
 ROWS_PER_LABEL = 10
-# More names than this are not typed one by one.
+# A message lists at most so many names to type; with more it suggests a pattern.
 MOST_TYPED = 50
-# Columns whose names differ in their number alone, as col1, col2, col3, are features that were numbered.
+# If so many column names differ only in their number (col1, col2, col3), the columns are numbered features.
 NUMBERED = 3
 
 
 class Suspect(NamedTuple):
-    """A column that looks like metadata, why, and whether it may name the rows."""
+    """A column that looks like metadata, the reason, and whether it may hold the ids of the rows."""
 
     name: str
     reason: str
@@ -54,18 +54,19 @@ class Suspect(NamedTuple):
 
 
 def column_names(rows: Rows) -> tuple[str, ...]:
-    """Names of the columns; their places, counted from 0, where they have none."""
+    """Return the names of the columns; without names, their positions counted from 0."""
     return rows.columns or tuple(map(str, range(rows.shape[1])))
 
 
 def choose_columns(
     sources: Sequence[Rows], features: Iterable[str] | str | None = None, exclude: Iterable[str] | str | None = None
 ) -> list[Rows]:
-    """Sources with the columns that fit a pattern of `features` (all by default) and none of `exclude`.
+    """Return the sources with the columns that match a pattern of `features` (default: all) and none of `exclude`.
 
-    Patterns are names in which * stands for any text, ? for a letter and [ab] for one of these; one by one, or in a
-    text with commas. One that is the name of a column means this column alone. Each must fit a column of at least one
-    source; one of `exclude` may be a column that is no feature anyway, as of text.
+    In a pattern, * matches any text, ? matches one character, and [ab] matches a or b. Patterns are given as a list or
+    as one string with commas. A pattern that equals the name of a column matches only this column. Each pattern must
+    match a column of at least one source. A pattern of `exclude` may also match a column that is not a feature, such
+    as text.
     """
     used = dict.fromkeys(name for rows in sources for name in column_names(rows))
     every = {**used, **dict.fromkeys(name for rows in sources for name in rows.unused)}
@@ -76,12 +77,12 @@ def choose_columns(
             if not any(_fits(name, [pattern]) for name in names):
                 among = " or ".join(rows.name for rows in sources)
                 kind = "numeric column" if option == "features" else "column"
-                raise InputError(f"No {kind} of {among} fits {given!r} (given as {option}). {nearest(given, names)}")
+                raise InputError(f"No {kind} of {among} matches {option}={given!r}. {nearest(given, names)}")
     return [_chosen(rows, wanted, unwanted) for rows in sources]
 
 
 def _patterns(option: str, given: Iterable[str] | str | None, names: Iterable[str]) -> dict[str, str] | None:
-    """What was typed, and the patterns that it stands for."""
+    """Return the pattern for each part that the user typed; None if the option was not given."""
     if given is None:
         return None
     known = set(names)
@@ -89,7 +90,7 @@ def _patterns(option: str, given: Iterable[str] | str | None, names: Iterable[st
 
 
 def _literal(name: str) -> str:
-    """The pattern that fits this name alone: brackets make letters of what would be wildcards."""
+    """Return the pattern that matches only this name: wildcards in the name are put in brackets."""
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
@@ -100,25 +101,25 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 def _chosen(rows: Rows, wanted: dict[str, str] | None, unwanted: dict[str, str] | None) -> Rows:
     names = column_names(rows)
     features, left_out = (wanted or {}).values(), (unwanted or {}).values()
-    # Beside a table, rows whose columns have no names keep them all.
+    # If another source is a table, rows without column names keep all columns.
     every = wanted is None or (rows.columns is None and not any(_fits(name, features) for name in names))
     kept = [at for at, name in enumerate(names) if (every or _fits(name, features)) and not _fits(name, left_out)]
     if not kept:
-        asked = " and ".join(
+        options = " and ".join(
             f"{option}={list(given)!r}" for option, given in (("features", wanted), ("exclude", unwanted)) if given
         )
-        raise InputError(f"No column of {rows.name} is chosen by {asked}. Its columns: {few(map(repr, names))}.")
+        raise InputError(f"{options} leaves no column of {rows.name}. Its columns: {few(map(repr, names))}.")
     return rows if len(kept) == len(names) else SelectedColumns(rows, np.array(kept))
 
 
 def input_alerts(pair: Pair) -> list[Alert]:
-    """Alerts about both inputs: their notes, and columns that look like metadata."""
+    """Return the alerts about both inputs: their notes, and columns that look like metadata."""
     notes = _in_other_order(pair) + [Alert("input", note) for note in pair.notes]
     return notes + [alert for rows in (pair.x, pair.y) for alert in metadata_alerts(rows)] + _shared(pair)
 
 
 def _in_other_order(pair: Pair) -> list[Alert]:
-    """An alert where a column of both tables names the same rows in another order, and position pairs them."""
+    """Return an alert if a column holds the same row names in a different order, but rows are paired by position."""
     by_position = pair.x_index is None and pair.y_index is None
     if not (by_position and pair.x.is_table and pair.y.is_table and pair.n <= MOST_NAMES):
         return []
@@ -130,9 +131,9 @@ def _in_other_order(pair: Pair) -> list[Alert]:
             return [
                 Alert(
                     "order_differs",
-                    f"The column {column!r} holds the same names in {pair.x.name} and {pair.y.name}, in another order, "
-                    "but rows are paired by position: different rows are compared. To pair them by it: "
-                    f"ids={column!r} (--ids {shlex.quote(column)}).",
+                    f"The column {column!r} holds the same names in {pair.x.name} and {pair.y.name}, but in a "
+                    "different order. The rows are paired by position, so different rows are compared. To pair rows by "
+                    f"this column: ids={column!r} (--ids {shlex.quote(column)}).",
                 )
             ]
     return []
@@ -143,13 +144,13 @@ def _may_name_rows(rows: Rows) -> list[str]:
 
 
 def _soon_read(rows: Rows) -> bool:
-    """Whether a column is read in no time: text is read as a whole for it."""
+    """Return whether a column is quick to read. Files of text must be read completely for one column."""
     text = isinstance(rows.origin, str) and ".parquet" not in rows.origin
     return not text or os.path.getsize(rows.origin) <= MOST_TEXT
 
 
 def _shared(pair: Pair) -> list[Alert]:
-    """An alert that names columns of both tables which hold the same numbers: no two runs learn such columns."""
+    """Return an alert that names columns with the same numbers in both tables, which two runs would not learn."""
     if not (pair.x.is_table and pair.y.is_table and pair.x.columns and pair.y.columns):
         return []
     places = [
@@ -166,34 +167,35 @@ def _shared(pair: Pair) -> list[Alert]:
     return [
         Alert(
             "shared_columns",
-            f"Columns of {pair.x.name} and {pair.y.name} hold the same numbers in both, as metadata do: "
-            f"{few(map(repr, same))}. Unrelated runs look alike with them. "
+            f"These columns hold the same numbers in {pair.x.name} and {pair.y.name}, so they may be metadata: "
+            f"{few(map(repr, same))}. They make unrelated runs look similar. "
             f"To leave them out: {typed_exclude(same)}.",
         )
     ]
 
 
 def metadata_alerts(rows: Rows) -> list[Alert]:
-    """An alert that names the columns of a table that look like metadata, and what to type to leave them out."""
+    """Return an alert that names the columns that look like metadata and shows how to leave them out."""
     marked = suspects(rows) if rows.is_table else []
     if not marked:
         return []
     described = few(f"{suspect.name!r} ({suspect.reason})" for suspect in marked)
-    told = f"Columns of {rows.name} that look like metadata are used as features: {described}. "
+    message = f"Columns of {rows.name} that look like metadata are used as features: {described}. "
     if len(marked) > MOST_TYPED:
-        told += "Name the features with a pattern: features='emb_*' (--features 'emb_*')."
+        message += "Choose the features with a pattern: features='emb_*' (--features 'emb_*')."
     else:
-        told += f"To leave them out: {typed_exclude(suspect.name for suspect in marked)}."
-    names = next((s.name for s in marked if s.identifies), None)
-    if names is not None and rows.ids is None and rows.columns is not None:
-        told += f" If {names!r} names the rows: ids={names!r} (--ids {shlex.quote(names)})."
-    return [Alert("metadata_columns", told)]
+        message += f"To leave them out: {typed_exclude(suspect.name for suspect in marked)}."
+    column = next((s.name for s in marked if s.identifies), None)
+    if column is not None and rows.ids is None and rows.columns is not None:
+        message += f" If {column!r} holds the ids of the rows: ids={column!r} (--ids {shlex.quote(column)})."
+    return [Alert("metadata_columns", message)]
 
 
 def row_names(table: Columns) -> str | None:
-    """A column that may name the rows: the index that pandas wrote, text that differs in every row, or whole numbers.
+    """Return the name of a column that may hold the ids of the rows; None if there is none.
 
-    The latter only where the name of the column says so and they are more than a count.
+    It is the index that pandas wrote, a column of text that differs in every row, or a column of whole numbers.
+    Whole numbers count only if the name of the column suggests ids and the numbers do not just count the rows.
     """
     if table.names_rows is not None:
         return table.names_rows
@@ -209,14 +211,14 @@ def row_names(table: Columns) -> str | None:
 
 
 def typed_exclude(names: Iterable[str]) -> str:
-    """What to type to leave columns out, in Python and on the command line."""
-    # Commas separate patterns.
+    """Return what to type to leave columns out, in Python and on the command line."""
+    # A comma would separate two patterns.
     typed = ",".join(_literal(name).replace(",", "?") for name in names)
     return f"exclude={typed!r} (--exclude {shlex.quote(typed)})"
 
 
 def suspects(rows: Rows) -> list[Suspect]:
-    """Columns that look like ids, counters, positions or labels, by their names and by their first values."""
+    """Return the columns whose names or first values look like ids, counters, positions or labels."""
     names = column_names(rows)
     n, d = rows.shape
     block = rows.read(0, min(n, MOST, max(FEWEST, MOST_NUMBERS // d)))
@@ -224,7 +226,7 @@ def suspects(rows: Rows) -> list[Suspect]:
     enough = len(block) >= FEWEST
     ids = whole & (different == len(block)) & enough
     few = whole & (different > 1) & (different * ROWS_PER_LABEL <= len(block)) & enough
-    # What most columns have in common is no mark of metadata: counts, binary features, quantised embeddings.
+    # A property of most columns does not indicate metadata: counts, binary features, quantised embeddings.
     ids &= 2 * ids.sum() <= d
     few &= 2 * whole.sum() <= d
     named = _named(names, whole)
@@ -238,23 +240,23 @@ def suspects(rows: Rows) -> list[Suspect]:
 
 
 def _whole(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of whole numbers beside what is missing, and how many different numbers they hold."""
-    # Beyond this every number of this precision is whole.
+    """Return which columns hold only whole numbers or NaN, and how many different numbers each of them holds."""
+    # Beyond this limit every number of this precision is whole.
     exact = 1 / np.finfo(block.dtype).eps
     whole = np.all(np.isnan(block) | ((np.abs(block) < exact) & (block == np.rint(block))), axis=0)
     different = np.zeros(block.shape[1], dtype=int)
     ordered = np.sort(block[:, whole], axis=0)
     first = ~np.isnan(ordered[:1])
-    # NaN comes last, and is not counted.
+    # NaN is sorted to the end and not counted.
     different[whole] = first.sum(axis=0) + np.sum((np.diff(ordered, axis=0) > 0), axis=0)
     return whole & (different > 0), different
 
 
 def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
-    """Places of columns whose names have a word for metadata, and the word.
+    """Return the positions of columns whose names contain a word for metadata, with this word.
 
-    Among several words, as of refractive_index, it counts only where the values are whole numbers, or after the mark
-    of a profiling pipeline.
+    In a name of several words, such as refractive_index, the word counts only if the values are whole numbers or the
+    name has the prefix of a profiling pipeline.
     """
     families = Counter(re.sub(r"\d+", "#", name) for name in names)
     words_at: dict[int, str] = {}

@@ -37,24 +37,25 @@ def open_rows(
     Parameters
     ----------
     source : array-like, tensor, DataFrame or Series (pandas or polars), AnnData, str, os.PathLike or Rows
-        What to open. The suffix of a file says what it holds; in a folder that `extract` wrote, a layer is opened. A
-        key may also follow the path, as in "model.pt:fc.weight". Open rows are returned unchanged.
+        What to open. The suffix of a file determines its format. From a folder that `extract` wrote, one layer is
+        opened. A key may also follow the path, as in "model.pt:fc.weight". Rows that are already open keep their data.
     key : str, optional
-        Which array of a file with several: the entry of an archive, the path of a dataset, the dotted name of a nested
-        entry, the column of lists of a parquet file, or the layer of an extraction. In AnnData and .h5ad files it is
-        the entry of obsm: by default the only one, or X where there is none.
+        The array to read if a file holds several: the entry of an archive, the path of a dataset, the dotted name of
+        a nested entry, the list column of a parquet file, or the layer of an extraction. For AnnData and .h5ad files
+        it is an entry of obsm. By default, nearid reads the only entry of obsm, or X if obsm is empty.
     ids : str or array-like of shape (n,), optional
-        Names of the rows: a column, another entry of the same file, or the ids themselves. Rows of AnnData and .h5ad
-        files are named by obs_names by default.
+        Ids of the rows: the name of a column, the name of another entry of the same file, or the ids themselves. For
+        AnnData and .h5ad files the default is obs_names.
     name : str, optional
-        Name of the rows in messages and reports; the file name by default.
+        Name of the rows in messages and reports. Default: the file name.
     features, exclude : sequence of str or str, optional
-        Columns to use, all by default, and columns to leave out: names or patterns such as "emb_*", in a list or in a
-        text with commas. Columns without names are named by their position, counted from 0.
+        Columns to use (default: all) and columns to leave out. Give names or patterns such as "emb_*", as a list or
+        as one string with commas. Columns without names are called by their position, counted from 0.
     blocks : str, array-like of shape (n,), Series or os.PathLike, optional
-        Rows that belong together, as the tokens of a text or the cells of a well: a column or another entry of the
-        same source (in AnnData a column of obs), a file with one label for each row, or the labels themselves. The
-        column is no feature then. "none" ignores blocks that the source carries. Default: those that it carries.
+        Labels of rows that belong together, such as the tokens of one text or the cells of one well. Give the name of
+        a column or of another entry of the same source (for AnnData a column of obs), a file with one label per row,
+        or the labels themselves. A column of blocks is not used as a feature. "none" ignores blocks that are stored
+        in the source. Default: the blocks that are stored in the source, if any.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def open_rows(
     Raises
     ------
     InputError
-        If the source cannot be used; the message says why and what to do.
+        If the source cannot be used. The message explains why and what to do.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def open_rows(
     """
     if isinstance(source, Rows):
         if key is not None or ids is not None or name is not None:
-            raise InputError(f"{source.name} is open already. Give key, ids and name when you open it.")
+            raise InputError(f"{source.name} is already open. Pass key, ids and name when you open it.")
         return choose_columns([with_blocks(source, blocks)], features, exclude)[0]
     by_name = ids if isinstance(ids, str) else None
     rows = _open(source, name, key, by_name)
@@ -95,7 +96,7 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
     if is_a(source, "pandas", "DataFrame"):
         return open_frame(source, name or "table", key, ids)
     if is_a(source, "pandas", "Series"):
-        # One column; its index pairs the rows, as that of a DataFrame does.
+        # One column. Its index pairs the rows, like the index of a DataFrame.
         return open_frame(source.to_frame(str(source.name or 0)), name or "series", key, ids)
     if is_a(source, "polars", "Series"):
         return open_polars(source.alias(source.name or "0").to_frame(), name or "series", key, ids)
@@ -115,36 +116,41 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
 
 def _open_existing(path: Path, key: str | None, ids: str | None) -> Rows:
     known = known_format(path)
-    # Whole, because the rows may be read by a worker process that was started elsewhere.
-    whole = os.path.abspath(path)
-    state = None if known.is_folder else FileState(whole)
-    rows = known.open(whole, path.name, key, ids)
+    # An absolute path, because a worker process in another folder may read the rows.
+    absolute = os.path.abspath(path)
+    state = None if known.is_folder else FileState(absolute)
+    rows = known.open(absolute, path.name, key, ids)
     if state is not None:
         state.check(rows.name)
         if not isinstance(rows, MemoryRows):
             rows.file_state = state
-    # Only what `extract` writes may lie in a folder of layers, whose ids are beside it.
+    # A file in a format that `extract` writes may be one layer of an extraction, which keeps the ids in another file.
     if known.writes:
         name_rows(rows, path)
-    rows.origin = whole
+    rows.origin = absolute
     return rows
 
 
 def read_vector(source: Any, name: str) -> np.ndarray:
-    """Finite numbers in one dimension, from an array, a tensor, or a file as path or path:entry."""
+    """Return a one-dimensional array of finite numbers, read from an array, a tensor, PATH or PATH:ENTRY."""
     values = source
     if isinstance(source, str | os.PathLike):
         values = vector_in(*split_key(source))
         if values is None:
-            raise InputError(f"{name}: there is no vector {source}. Give it as .npy, or as FILE:ENTRY of a checkpoint.")
+            raise InputError(
+                f"{name}: there is no vector {source}. Give an .npy file, or FILE:ENTRY for an entry of a checkpoint."
+            )
     array = as_numpy(values)
     if array.ndim != 1 or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise InputError(f"{name} has shape {array.shape} and dtype {array.dtype}; a vector of numbers is expected.")
+        raise InputError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}, but a one-dimensional array of finite numbers is "
+            "expected."
+        )
     return array.astype(np.float64)
 
 
 def vector_in(path: Path, key: str | None) -> np.ndarray | None:
-    """An array of a file by name, or the only one; None where the file holds no such entry."""
+    """Return the named array of a file, or its only array; None if the file has no such entry."""
     if not os.path.isfile(path):
         return None
     contents = open_contents(path)

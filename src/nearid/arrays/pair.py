@@ -1,4 +1,4 @@
-"""Two sets of rows, row by row about the same samples."""
+"""Pairs of rows: two sources whose rows describe the same samples."""
 
 from functools import cached_property
 from typing import Any
@@ -10,19 +10,21 @@ from nearid.arrays.memory import is_count
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
 
-# Rows of a side that make up the pairs; None when these are all rows in order.
+# Row numbers of one side, in the order of the pairs. None means all rows in their own order.
 Index = np.ndarray | None
 
 _POSITION = "To pair by position, call .reset_index(drop=True) on both."
 
 
 class Single:
-    """The rows of one input, taken like those of a pair.
+    """The rows of a single source, with the interface of `Pair`.
 
     Attributes
     ----------
     sides : tuple of (Rows, None)
+        The source, which has no index.
     n : int
+        Number of rows.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -30,27 +32,27 @@ class Single:
         self.sides = ((rows, None),)
 
     def take(self, indices: np.ndarray) -> tuple[np.ndarray]:
-        """Rows at `indices` in the order given."""
+        """Return the rows at `indices`, in this order."""
         return (self.rows.take(indices),)
 
 
 class Pair:
-    """Rows of x and of y that belong together; made by `pair_rows`.
+    """Rows of x and y that describe the same samples, as made by `pair_rows`.
 
     Attributes
     ----------
     x, y : Rows
         The two sides, with all their rows.
     x_index, y_index : numpy.ndarray of shape (n,) or None
-        Rows of each side that make up the pairs; None when these are all rows in order.
+        Row numbers of each side, in the order of the pairs. None means all rows in their own order.
     sides : tuple of (Rows, index)
-        Both sides with their indices.
+        Both sides, each with its index.
     n : int
         Number of pairs.
     notes : tuple of str
-        Sentences worth telling the user, those of both sides included.
+        Notes for the user, including the notes of both sides.
     blocks : numpy.ndarray of shape (n,) or None
-        The block of each pair, counted from 0; None where neither side has blocks.
+        The block number of each pair, counted from 0. None if neither side has blocks.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Pair:
 
     @cached_property
     def blocks(self) -> np.ndarray | None:
-        """The block of each pair, counted from 0; refuses two sides that part the pairs differently."""
+        """The block number of each pair, counted from 0. An error is raised if the two sides have different blocks."""
         of_x, of_y = (
             None if rows.blocks is None else block_codes(rows.blocks if index is None else rows.blocks[index])
             for rows, index in self.sides
@@ -79,26 +81,51 @@ class Pair:
         return of_y if of_x is None else of_x
 
     def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs `start` to `stop`, as arrays of shape (stop - start, d) of each side."""
+        """Return pairs `start` to `stop` as one array of shape (stop - start, d) for each side."""
         return read_side(self.x, self.x_index, start, stop), self.read_y(start, stop)
 
     def read_y(self, start: int, stop: int) -> np.ndarray:
-        """The y side of pairs `start` to `stop` alone."""
+        """Return only the y side of pairs `start` to `stop`."""
         return read_side(self.y, self.y_index, start, stop)
 
     def take(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs at `indices` in the order given."""
+        """Return the pairs at `indices`, in this order, as one array for each side."""
         return _take(self.x, self.x_index, indices), self.take_y(indices)
 
     def take_y(self, indices: np.ndarray) -> np.ndarray:
-        """The y side of the pairs at `indices` alone."""
+        """Return only the y side of the pairs at `indices`."""
         return _take(self.y, self.y_index, indices)
 
 
 def pair_rows(x: Rows, y: Rows) -> Pair:
-    """Pair the rows of `x` and `y`: by index when both have one, by id when both have ids, by position otherwise.
+    """Return the pairs of rows of `x` and `y`, in the order of `x`.
 
-    The pairs keep the order of x.
+    Rows are paired by their index if both sides have one, by their ids if both have ids, and otherwise by position.
+
+    Parameters
+    ----------
+    x, y : Rows
+        The two sides, as opened by `open_rows`.
+
+    Returns
+    -------
+    Pair
+        The rows that both sides have in common.
+
+    Raises
+    ------
+    InputError
+        If fewer than 2 rows can be paired, or ids or labels repeat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.arrays import open_rows, pair_rows
+    >>> x = open_rows(np.arange(6.0).reshape(3, 2), ids=["a", "b", "c"])
+    >>> y = open_rows(np.arange(3.0).reshape(3, 1), ids=["c", "d", "a"])
+    >>> pair = pair_rows(x, y)
+    >>> pair.n, pair.read_y(0, 2).tolist()
+    (2, [[2.0], [0.0]])
     """
     if x.index is not None and y.index is not None:
         pair = _by_index(x, y)
@@ -107,44 +134,52 @@ def pair_rows(x: Rows, y: Rows) -> Pair:
     else:
         pair = _by_position(x, y)
     if x.inputs_sha256 and y.inputs_sha256 and x.inputs_sha256 != y.inputs_sha256:
-        pair.notes += (f"{x.name} and {y.name} are of different inputs, by their hashes, or in another order or form.",)
+        pair.notes += (
+            f"The hashes of the inputs of {x.name} and {y.name} differ: the inputs are different, or they are in a "
+            "different order or form.",
+        )
     pair.notes += _preprocessed_otherwise(x, y)
     return pair
 
 
 def _preprocessed_otherwise(x: Rows, y: Rows) -> tuple[str, ...]:
-    """A note where two models were given their inputs in different forms, as normalised and not."""
+    """Return a note if two models got differently preprocessed inputs, for example normalised and raw."""
     if x.preprocess is None or y.preprocess is None or x.preprocess == y.preprocess:
         return ()
     names = {**x.preprocess, **y.preprocess}
     values = {name: (x.preprocess.get(name), y.preprocess.get(name)) for name in names}
-    told = ", ".join(f"{name} {one} and {two}" for name, (one, two) in values.items() if one != two)
+    differences = ", ".join(f"{name} {one} and {two}" for name, (one, two) in values.items() if one != two)
     return (
-        f"The inputs of {x.name} and {y.name} were preprocessed differently: {told}. If both models expect the same "
-        "form, extract again with the same options.",
+        f"The inputs of {x.name} and {y.name} were preprocessed differently: {differences}. If both models expect the "
+        "same form, extract again with the same options.",
     )
 
 
 def _by_position(x: Rows, y: Rows) -> Pair:
     if x.shape[0] != y.shape[0]:
         turned = next((z for z, n in ((y, x.shape[0]), (x, y.shape[0])) if z.shape[1] == n > z.shape[0]), None)
-        hint = "" if turned is None else f" {turned.name} has so many columns: if these are the samples, transpose it."
+        hint = (
+            ""
+            if turned is None
+            else f" {turned.name} has as many columns as the other has rows: transpose it if its "
+            "columns are the samples."
+        )
         raise InputError(
             f"{x.name} has {x.shape[0]} rows and {y.name} has {y.shape[0]}, so they cannot be paired by position. "
-            f"Pass ids for both, or the same samples in the same order.{hint}"
+            f"Pass ids for both, or give the same samples in the same order.{hint}"
         )
     notes: tuple[str, ...] = ()
     if x.ids is not None or y.ids is not None:
         named, unnamed = (x, y) if x.ids is not None else (y, x)
-        notes = (f"Only {named.name} has ids, {unnamed.name} has none: the rows are paired by position.",)
+        notes = (f"The rows are paired by position, because {named.name} has ids but {unnamed.name} has none.",)
     for rows, other in ((x, y), (y, x)):
         if rows.ids is None and rows.index is not None and not is_count(rows.index):
-            notes += (f"{other.name} has no index as {rows.name} has: the rows are paired by position.",)
+            notes += (f"The rows are paired by position, because {rows.name} has an index but {other.name} has none.",)
     return Pair(x, y, x.shape[0], notes=notes)
 
 
 def _by_index(x: Rows, y: Rows) -> Pair:
-    """Pairs of equal labels; where all labels are equal in order they may repeat, or be of any kind."""
+    """Pair rows with equal labels. If both indexes are equal, labels may repeat and have any type."""
     of_y = as_levels_of(y.index, x.index)
     if x.index.equals(of_y):
         return Pair(x, y, x.shape[0])
@@ -153,32 +188,36 @@ def _by_index(x: Rows, y: Rows) -> Pair:
             twice = rows.index[rows.index.duplicated()][0]
             raise InputError(
                 f"The index of {rows.name} has {_shown(twice)} more than once and the indexes of {x.name} and {y.name} "
-                f"differ, so the rows cannot be paired. Make its labels unique. {_POSITION}"
+                f"differ, so the rows cannot be paired. Make the labels unique. {_POSITION}"
             )
     notes: tuple[str, ...] = ()
     at = _places(x.index, of_y)
     if not (at >= 0).any() and {x.index.inferred_type, y.index.inferred_type} == {"string", "integer"}:
         at = _places(x.index.astype(str), y.index.astype(str))
         text, numbers = (x, y) if x.index.inferred_type == "string" else (y, x)
-        notes = (f"The index of {text.name} has strings, that of {numbers.name} integers: compared as strings.",)
+        notes = (
+            f"The index of {text.name} holds strings and the index of {numbers.name} holds integers, so the labels are "
+            "compared as strings.",
+        )
     x_index = np.flatnonzero(at >= 0)
     if len(x_index) < 2:
         shared = f"Only one label of the index of {x.name}" if len(x_index) else f"No label of the index of {x.name}"
         raise InputError(
             f"{shared} (such as {_shown(x.index[0])}) is in the index of {y.name} (such as {_shown(y.index[0])}), so "
-            f"the rows cannot be paired. Give both the same labels, or name a column of ids: ids (--ids). {_POSITION}"
+            f"the rows cannot be paired. Give both the same labels, or pair by a column of ids: ids (--ids). "
+            f"{_POSITION}"
         )
     return _joined(x, y, x_index, at[x_index], "index", notes)
 
 
 def as_levels_of(index: Any, other: Any) -> Any:
-    """An index of several levels in the order of another's, where both have names for the same levels."""
+    """Return an index with its levels in the order of another index, if both have the same named levels."""
     same = index.nlevels > 1 and set(index.names) == set(other.names) and len(set(index.names)) == index.nlevels
     return index.reorder_levels(other.names) if same and index.names != other.names else index
 
 
 def _places(labels: Any, among: Any) -> np.ndarray:
-    """Where each label is in another index; -1 where it is not."""
+    """Return the position of each label in another index; -1 if it is not there."""
     if labels.nlevels != among.nlevels:
         return np.full(len(labels), -1)
     return np.asarray(among.get_indexer(labels))
@@ -203,7 +242,8 @@ def _by_id(x: Rows, y: Rows, x_ids: np.ndarray, y_ids: np.ndarray) -> Pair:
         )
     if n < 2:
         raise InputError(
-            f"{x.name} and {y.name} share only the id {x_ids[x_index[0]].item()!r}, but at least 2 rows are needed."
+            f"{x.name} and {y.name} share only the id {x_ids[x_index[0]].item()!r}, but at least 2 rows are needed. "
+            "Check that both use the same kind of ids."
         )
     return _joined(x, y, x_index, y_index, "id", notes)
 
@@ -212,7 +252,10 @@ def _joined(x: Rows, y: Rows, x_index: np.ndarray, y_index: np.ndarray, by: str,
     n = len(x_index)
     for rows in (x, y):
         if rows.shape[0] > n:
-            notes += (f"{rows.shape[0] - n} of the {rows.shape[0]} rows of {rows.name} found no partner by {by}.",)
+            notes += (
+                f"{rows.shape[0] - n} of the {rows.shape[0]} rows of {rows.name} are left out: the other side has no "
+                f"row with the same {by}.",
+            )
     return Pair(x, y, n, _none_if_all(x_index, x), _none_if_all(y_index, y), notes)
 
 
@@ -222,12 +265,15 @@ def _comparable(
     kinds = x_ids.dtype.kind, y_ids.dtype.kind
     if kinds[0] == kinds[1]:
         return x_ids, y_ids, ()
-    # Also for signed against unsigned: numpy would compare those as floats and confuse large ids.
+    # Also for signed and unsigned integers: numpy would compare them as floats and confuse large ids.
     as_text = x_ids.astype(np.str_), y_ids.astype(np.str_)
     if "U" not in kinds:
         return *as_text, ()
     text, numbers = (x, y) if kinds[0] == "U" else (y, x)
-    return *as_text, (f"The ids of {text.name} are strings, those of {numbers.name} integers: compared as strings.",)
+    return *as_text, (
+        f"The ids of {text.name} are strings and the ids of {numbers.name} are integers, so they are compared as "
+        "strings.",
+    )
 
 
 def _refuse_duplicates(rows: Rows, ids: np.ndarray) -> np.ndarray[Any, np.dtype[np.intp]]:
@@ -247,11 +293,11 @@ def _none_if_all(index: np.ndarray, rows: Rows) -> Index:
 
 
 def read_side(rows: Rows, index: Index, start: int, stop: int) -> np.ndarray:
-    """One side of pairs `start` to `stop`."""
+    """Return one side of pairs `start` to `stop`."""
     if index is None:
         return rows.read(start, stop)
     if not 0 <= start <= stop <= len(index):
-        raise IndexError(f"Pairs {start} to {stop} were asked of {rows.name}, of which {len(index)} rows are paired.")
+        raise IndexError(f"Pairs {start} to {stop} do not exist: only {len(index)} rows of {rows.name} are paired.")
     part = index[start:stop]
     if len(part) and (np.diff(part) == 1).all():
         return rows.read(int(part[0]), int(part[-1]) + 1)

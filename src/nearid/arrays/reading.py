@@ -1,4 +1,4 @@
-"""Why a file cannot be read: it is missing, out of reach, damaged, or changes meanwhile."""
+"""Errors for files that cannot be read: they are missing, not accessible, damaged, or change while they are read."""
 
 import difflib
 import errno
@@ -14,7 +14,7 @@ from nearid.base.files import shown
 
 @contextmanager
 def reached(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the system raises where a file is out of reach into an InputError."""
+    """Turn an OSError, such as a file without read permission, into an InputError."""
     try:
         yield
     except OSError as error:
@@ -22,22 +22,22 @@ def reached(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def missing(path: Path) -> InputError:
-    """Error for a path that leads to no file."""
+    """Return the error for a path at which there is no file."""
     address = re.match(r"([A-Za-z][\w+.-]+:)/+(.+)", str(path))
     if address:
         return InputError(
             f"{shown('//'.join(address.groups()))} is an address, but nearid only reads files on this machine. "
-            "Download it first, then give the path of the file."
+            "Download it first and give the path of the downloaded file."
         )
     if os.path.islink(path):
-        return InputError(f"{shown(path)} is a link to {os.readlink(path)!r}, which leads to no file.")
+        return InputError(f"{shown(path)} is a link to {os.readlink(path)!r}, but there is no such file.")
     try:
         os.stat(path)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
             return InputError(f"{shown(path)} could not be read: {error.strerror}.")
     except ValueError:
-        pass  # a name with a zero byte, which no file has
+        pass  # the name contains a zero byte, so no such file can exist
     if not path.parent.is_dir():
         return InputError(f"There is no file {shown(path)}: the folder {path.parent} does not exist.")
     with reached(path.parent):
@@ -48,7 +48,7 @@ def missing(path: Path) -> InputError:
 
 @contextmanager
 def damage_told(name: str, kind: str, advice: str = "Write or copy it again.") -> Iterator[None]:
-    """Turn whatever is raised while `name`, a `kind` of file, is read into an InputError."""
+    """Turn any error while reading `name`, a file of this `kind`, into an InputError."""
     try:
         yield
     except (InputError, MemoryError, ImportError):
@@ -59,7 +59,7 @@ def damage_told(name: str, kind: str, advice: str = "Write or copy it again.") -
 
 
 class FileState:
-    """Size and time of a file, taken when it is opened: numbers of two states would mix."""
+    """Size and modification time of a file when it was opened, to detect that the file changes while it is read."""
 
     def __init__(self, path: str) -> None:
         self._path, self._state = path, self._now(path)
@@ -70,9 +70,9 @@ class FileState:
         return state.st_size, state.st_mtime_ns
 
     def check(self, name: str) -> None:
-        """Refuse a file that has been written to since."""
+        """Raise an error if the file has changed since."""
         if self._now(self._path) != self._state:
             raise InputError(
-                f"{name} changed while it was read, so its numbers are of two states. "
-                "Run again once nothing writes to it."
+                f"{name} changed while it was read, so old and new numbers would be mixed. "
+                "Run again when no program writes to it."
             )

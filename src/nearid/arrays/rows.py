@@ -1,4 +1,4 @@
-"""Rows of numbers: the one interface through which all data comes in, and what can be used as rows."""
+"""Rows of numbers: the interface through which nearid reads all data, and the checks of what can be rows."""
 
 from __future__ import annotations
 
@@ -20,43 +20,44 @@ _FINGERPRINT_ROWS = 256
 
 
 class Rows(ABC):
-    """Rows of numbers, in memory or in a file, read block by block; made by `open_rows`.
+    """Rows of numbers in memory or in a file, read block by block. `open_rows` makes them.
 
-    A subclass reads its storage in `_read`.
+    A subclass implements `_read` for its storage.
 
     Parameters
     ----------
     name : str
-        What people are shown: a file name (plus key), or for example "array".
+        Name in messages and reports: a file name (with its key), or for example "array".
     shape : tuple of int
-        (n, d); anything but two dimensions is refused.
+        (n, d). Other numbers of dimensions raise an error.
     stored : numpy.dtype
-        How the numbers are stored; `dtype` follows from it.
+        Type of the stored numbers. `dtype` follows from it.
     ids : array-like of shape (n,), optional
-        Strings or integers that name the rows.
+        Strings or integers that identify the rows.
     notes : tuple of str
-        Sentences worth telling the user.
+        Notes for the user.
 
     Attributes
     ----------
     columns : tuple of str or None
-        Names of the columns, where the source has them.
+        Names of the columns, if the source has them.
     unused : tuple of str
-        Names of the columns of a table that are no features: text, ids, an index.
+        Names of the columns of a table that are not features: text, ids, an index.
     index : pandas.Index or None
-        Labels of the rows of a DataFrame, a Series or AnnData; None where ids were named instead.
+        Row labels of a DataFrame, a Series or AnnData. None if ids were given instead.
     is_table : bool
-        Whether the columns are those of a table, among which there may be metadata.
+        Whether the source is a table, so that some columns may be metadata.
     blocks : numpy.ndarray of shape (n,) or None
-        Strings or integers: rows with the same one belong together, as the tokens of a text or the cells of a well.
+        Strings or integers. Rows with the same block belong together, such as the tokens of one text or the cells of
+        one well.
     origin : str, DataFrame or None
-        The file, or the table, that the rows were opened from, in which there may be columns of blocks.
+        The file or table from which the rows were opened. It may contain a column of blocks.
     inputs_sha256 : str or None
-        Hash of what a model was given for these rows, where an extraction tells.
+        Hash of the model inputs of these rows, if an extraction recorded it.
     preprocess : dict or None
-        How these inputs were preprocessed, where an extraction tells.
+        How the model inputs were preprocessed, if an extraction recorded it.
     dtype : numpy.dtype
-        What `read` and `take` deliver: float32 for floats of up to 32 bits, float64 for everything else.
+        Type of the numbers that `read` and `take` return: float32 for floats of up to 32 bits, otherwise float64.
 
     Examples
     --------
@@ -66,7 +67,7 @@ class Rows(ABC):
     [[6.0, 7.0], [0.0, 1.0]]
     """
 
-    # Rows that `take` may read at once: a subclass sets the number its storage decodes together.
+    # Number of rows that `take` may read at once. A subclass sets the number that its storage decodes together.
     window = 1024
     columns: tuple[str, ...] | None = None
     unused: tuple[str, ...] = ()
@@ -76,7 +77,7 @@ class Rows(ABC):
     origin: Any = None
     inputs_sha256: str | None = None
     preprocess: dict[str, Any] | None = None
-    # The file that is read again for every block, as it was when it was opened.
+    # State of the file when it was opened, since the file is read again for every block.
     file_state: FileState | None = None
 
     def __init__(
@@ -96,10 +97,10 @@ class Rows(ABC):
 
     @abstractmethod
     def _read(self, start: int, stop: int) -> np.ndarray:
-        """Rows `start` to `stop` in any numeric dtype; called from several threads."""
+        """Return rows `start` to `stop` in any numeric dtype. Several threads may call this at once."""
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
-        """Rows at `indices`, reading each window of neighbours once."""
+        """Return the rows at `indices`. Each window of neighbouring rows is read once."""
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
         out = np.empty((len(indices), self.shape[1]), self.dtype)
@@ -111,32 +112,50 @@ class Rows(ABC):
         return out
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Rows `start` to `stop` as an array of shape (stop - start, d); it may be a read-only view."""
+        """Return rows `start` to `stop` as an array of shape (stop - start, d), which may be a read-only view.
+
+        Parameters
+        ----------
+        start, stop : int
+
+        Returns
+        -------
+        ndarray of shape (stop - start, d)
+        """
         if not 0 <= start <= stop <= self.shape[0]:
-            raise IndexError(f"Rows {start} to {stop} were asked of {self.name}, which has {self.shape[0]} rows.")
+            raise IndexError(f"Rows {start} to {stop} do not exist: {self.name} has {self.shape[0]} rows.")
         with self._reading_errors():
             return np.asarray(self._read(start, stop), dtype=self.dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Rows at `indices` in the order given, as an array of shape (len(indices), d)."""
+        """Return the rows at `indices`, in this order, as an array of shape (len(indices), d).
+
+        Parameters
+        ----------
+        indices : array of int, of shape (k,)
+
+        Returns
+        -------
+        ndarray of shape (k, d)
+        """
         indices = np.asarray(indices)
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
             raise IndexError(
-                f"Rows of {self.name} are taken by a 1-D array of integers, "
-                f"but an array of shape {indices.shape} and dtype {indices.dtype} was given."
+                f"The indices of rows of {self.name} must be a 1-D array of integers, "
+                f"but they have shape {indices.shape} and dtype {indices.dtype}."
             )
         indices = indices.astype(np.intp)
         if indices.size and (indices.min() < 0 or indices.max() >= self.shape[0]):
             raise IndexError(
-                f"Row {indices.min() if indices.min() < 0 else indices.max()} was asked of {self.name}, "
-                f"which has rows 0 to {self.shape[0] - 1}."
+                f"Row {indices.min() if indices.min() < 0 else indices.max()} does not exist: "
+                f"{self.name} has rows 0 to {self.shape[0] - 1}."
             )
         with self._reading_errors():
             return np.asarray(self._take(indices), dtype=self.dtype)
 
     @contextmanager
     def _reading_errors(self) -> Iterator[None]:
-        """Turn what the system says of a file that is gone or out of reach into a sentence; refuse one that changed."""
+        """Turn an OSError into a ReadError with one sentence, and raise an error if the file has changed."""
         try:
             yield
             if self.file_state is not None:
@@ -145,7 +164,7 @@ class Rows(ABC):
             raise ReadError(f"{self.name} could not be read: {error.strerror or error}.") from error
 
     def fingerprint(self) -> str:
-        """16 hex digits that follow from the shape, the dtype and up to 256 evenly spaced rows."""
+        """Return a hash (16 hex digits) of the shape, the dtype and up to 256 evenly spaced rows."""
         n = self.shape[0]
         count = min(n, _FINGERPRINT_ROWS)
         sample = self.take(np.arange(count) * (n - 1) // (count - 1))
@@ -156,7 +175,7 @@ class Rows(ABC):
 
 
 def first_nonfinite(block: np.ndarray, start: int) -> tuple[int, int, float] | None:
-    """Row, column and value of the first NaN or infinity in a block that begins at row `start`."""
+    """Return row, column and value of the first NaN or infinity in a block that starts at row `start`."""
     finite = np.isfinite(block)
     if finite.all():
         return None
@@ -165,7 +184,7 @@ def first_nonfinite(block: np.ndarray, start: int) -> tuple[int, int, float] | N
 
 
 def nonfinite(name: str, row: int, column: int, value: float) -> InputError:
-    """Error that names the place of a NaN or infinity."""
+    """Return the error that names the row and column of a NaN or infinity."""
     return InputError(
         f"{name} has {value} at row {row}, column {column} (counted from 0). "
         "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
@@ -173,14 +192,14 @@ def nonfinite(name: str, row: int, column: int, value: float) -> InputError:
 
 
 def delivered(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Dtype in which numbers stored as `dtype` reach the computations: float32 or float64."""
+    """Return the dtype in which numbers stored as `dtype` are computed: float32 or float64."""
     small_float = dtype.kind == "f" and dtype.itemsize <= 4
     return np.dtype(np.float32 if small_float or dtype.name == "bfloat16" else np.float64)
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` holds real numbers (or booleans)."""
-    # bfloat16 comes from ml_dtypes, where it has the kind of a structure.
+    """Return whether `dtype` holds real numbers or booleans."""
+    # bfloat16 comes from ml_dtypes and has the kind of a structured dtype there.
     return dtype.kind in "fiub" or dtype.name == "bfloat16"
 
 
@@ -189,7 +208,7 @@ _fewest: ContextVar[int] = ContextVar("fewest", default=2)
 
 @contextmanager
 def single_rows() -> Iterator[None]:
-    """Let what is opened here have a single row: a fitted map needs no more, unlike a fit."""
+    """Accept sources with a single row in this context: applying a fitted map needs one row, a fit needs two."""
     token = _fewest.set(1)
     try:
         yield
@@ -198,7 +217,7 @@ def single_rows() -> Iterator[None]:
 
 
 def refuse_few(name: str, shape: tuple[int, ...]) -> None:
-    """Refuse fewer rows than are needed."""
+    """Raise an error if there are fewer rows than needed."""
     least = _fewest.get()
     if shape[0] < least:
         needed = "1 row is" if least == 1 else f"{least} rows are"
@@ -206,11 +225,14 @@ def refuse_few(name: str, shape: tuple[int, ...]) -> None:
 
 
 def check_rows(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse anything but at least 2 rows (1 in `single_rows`) and 1 column of real numbers."""
+    """Raise an error unless there are at least 2 rows (1 in `single_rows`) and 1 column of real numbers."""
     if not is_numeric(dtype):
         raise InputError(f"{name} has dtype {dtype}, but rows of real numbers are expected. {_dtype_advice(dtype)}")
     if any(size < 0 for size in shape):
-        raise InputError(f"{name} declares the shape {shape}: a size below zero means that its header is damaged.")
+        raise InputError(
+            f"{name} declares the shape {shape}. A negative size means that its header is damaged. Write or copy it "
+            "again."
+        )
     if len(shape) != 2:
         raise InputError(f"{name} has shape {shape}, but (rows, columns) is expected. {_shape_advice(shape)}")
     refuse_few(name, shape)
@@ -243,30 +265,30 @@ def _shape_advice(shape: tuple[int, ...]) -> str:
     flat = (shape[0], math.prod(shape[1:]))
     mean = (shape[0], *shape[2:])
     return (
-        f"{tokens}Flatten each sample with x.reshape(len(x), -1) to {flat}, or average one axis, as x.mean(axis=1) to "
+        f"{tokens}Flatten each sample with x.reshape(len(x), -1) to {flat}, or average an axis with x.mean(axis=1) to "
         f"{mean}."
     )
 
 
 def refuse_masked(name: str, values: Any) -> None:
-    """Refuse a masked array: numpy would read what the mask hides."""
+    """Raise an error for a masked array, because numpy would read the masked numbers."""
     if isinstance(values, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
+        raise InputError(f"{name} is a masked array. Fill the masked entries first, for example with x.filled(np.nan).")
 
 
 def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
-    """Check the ids of `n` rows and bring them to int64 (uint64 where needed) or str.
+    """Return the checked ids of `n` rows as int64 (uint64 if needed) or str.
 
     Parameters
     ----------
     name : str
-        The source the rows come from, for the messages.
+        Name of the source in messages.
     values : array-like of shape (n,)
         Strings, bytes (read as UTF-8), integers or dates.
     n : int
         Number of rows.
     what : str
-        What messages call them.
+        Name of an id in messages.
     """
     refuse_masked(f"The list of {what}s of {name}", values)
     array = np.asarray(values)
@@ -286,7 +308,7 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
         except UnicodeDecodeError as error:
             raise InputError(f"The {what}s of {name} are bytes that are not UTF-8 text: {error}.") from None
     if array.dtype.kind in "UT":
-        # Strings of any length, as of zarr, have no length to convert to; a list of them has.
+        # Variable-length strings, as zarr returns them, cannot be converted directly, but as a list they can.
         array = np.asarray(array.tolist(), np.str_)
         if (array == "").any():
             raise _no_id(name, int(np.argmax(array == "")), "", what)
@@ -302,22 +324,22 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
 
 
 def _refuse_nul(name: str, values: Iterable[Any], what: str) -> None:
-    """Refuse strings that end in NUL: numpy drops it, and two ids could become one."""
+    """Raise an error for strings that end in NUL: numpy drops it, and two ids could become equal."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "US":
-        # It is dropped already.
+        # numpy has already dropped it.
         return
     for row, value in enumerate(values):
         if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
             raise InputError(
-                f"The {what} of row {row} of {name} is {value!r}. It ends in a NUL character. numpy drops it, and then "
-                f"two {what}s could be equal. Remove it, for example with value.rstrip('\\0')."
+                f"The {what} of row {row} of {name} is {value!r}, which ends in a NUL character. numpy drops it, so "
+                f"two {what}s could become equal. Remove it, for example with value.rstrip('\\0')."
             )
 
 
 def _from_objects(name: str, array: np.ndarray, what: str) -> np.ndarray:
     if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in array):
         integers = np.asarray(array.tolist())
-        # Integers beyond 64 bits stay objects in numpy; as text they still compare exactly.
+        # Integers beyond 64 bits are objects in numpy. As text they can still be compared exactly.
         return integers if integers.dtype.kind in "iu" else np.asarray([str(value) for value in array])
     for row, value in enumerate(array):
         if not isinstance(value, str | bytes):
@@ -330,27 +352,27 @@ def _from_objects(name: str, array: np.ndarray, what: str) -> np.ndarray:
 
 def _no_id(name: str, row: int, value: object, what: str) -> InputError:
     return InputError(
-        f"The {what} of row {row} of {name} is {value!r}, but every {what} must be a string, or every {what} an "
-        f"integer. Fill in the missing {what}s or drop those rows."
+        f"The {what} of row {row} of {name} is {value!r}, but the {what}s must be all strings or all integers. Fill in "
+        f"missing {what}s or drop these rows."
     )
 
 
-# Bytes of rows that are read at once.
+# Number of bytes that are read at once.
 BLOCK = 1 << 24
 
 
 def digest(rows: Rows, index: np.ndarray | None = None, *, with_ids: bool = True) -> str:
-    """16 hex digits that follow from the shape, the dtype and all numbers and ids of some rows.
+    """Return a hash (16 hex digits) of the shape, the dtype and all numbers and ids of some rows.
 
-    Unlike `Rows.fingerprint`, which samples, no change of a number goes unseen: kept results are found by it.
+    `Rows.fingerprint` only samples the rows, but this hash changes with every number. It identifies stored results.
 
     Parameters
     ----------
     rows : Rows
     index : ndarray of int, optional
-        The rows, in this order; all where it is left out.
+        The rows to hash, in this order. Default: all rows.
     with_ids : bool
-        Whether other ids make other rows.
+        Whether the hash depends on the ids.
     """
     n, width = (rows.shape[0] if index is None else len(index)), rows.shape[1]
     ids = None

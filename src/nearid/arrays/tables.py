@@ -1,4 +1,4 @@
-"""Columns of tables, whatever their format: which are features, which holds the ids; those of pyarrow."""
+"""Columns of tables of any format: which of them are features and which holds the ids. Columns of pyarrow tables."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from nearid.base.errors import InputError
 
 
 class Column(NamedTuple):
-    """What a table declares about one of its columns."""
+    """What a table declares about one column: its name, and whether it is numeric or an index."""
 
     name: str
     numeric: bool
@@ -22,7 +22,7 @@ class Column(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Positions of the feature columns, the names of the others, notes on these, and positions of a pandas index."""
+    """Positions of the feature columns, names of and notes on the others, and positions of index columns of pandas."""
 
     positions: list[int]
     unused: tuple[str, ...]
@@ -31,7 +31,7 @@ class Features(NamedTuple):
 
 
 class NotNumeric(str):
-    """The note on columns that are ignored because they are not numeric; one of them may serve as blocks after all."""
+    """The note on columns that are ignored because they are not numeric. One of them may later be used as blocks."""
 
     table: str
     columns: tuple[Column, ...]
@@ -39,14 +39,14 @@ class NotNumeric(str):
 
     @classmethod
     def of(cls, table: str, columns: Sequence[Column], hint: str) -> "NotNumeric":
-        """The note on these columns of a table."""
+        """Return the note on these columns of a table."""
         note = cls(f"Columns of {table} that are not numeric are ignored: {few(map(_described, columns))}.{hint}")
         note.table, note.columns, note.hint = table, tuple(columns), hint
         return note
 
 
 def notes_without(notes: Sequence[str], column: str) -> tuple[str, ...]:
-    """Notes that do not say of a column that it is ignored."""
+    """Return the notes without the statement that this column is ignored."""
     kept: list[str] = []
     for note in notes:
         if isinstance(note, NotNumeric) and any(each.name == column for each in note.columns):
@@ -58,10 +58,10 @@ def notes_without(notes: Sequence[str], column: str) -> tuple[str, ...]:
 
 
 class Columns(NamedTuple):
-    """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index.
+    """Columns of one table: values by column name, ids of the rows, notes for the user, and the pandas index.
 
-    `names_rows` is a column that pandas wrote to keep an index, where this is more than a count; it is not among the
-    values.
+    `names_rows` is the name of a column in which pandas stored an index other than 0, 1, 2, ... Its values are not in
+    `values`.
     """
 
     name: str
@@ -73,31 +73,33 @@ class Columns(NamedTuple):
 
 
 def id_position(name: str, columns: Sequence[str], ids: str | None) -> int | None:
-    """Position of the column that holds the ids."""
+    """Return the position of the column that holds the ids; None without ids."""
     if ids is None:
         return None
     if ids not in columns:
         raise not_found(name, "ids", ids, columns)
     if columns.count(ids) > 1:
-        raise InputError(f"{name} has {columns.count(ids)} columns named {ids!r}, so ids={ids!r} does not say which.")
+        raise InputError(
+            f"{name} has {columns.count(ids)} columns named {ids!r}, so ids={ids!r} is ambiguous. Rename one of them."
+        )
     return columns.index(ids)
 
 
 def features(
     name: str, columns: Sequence[Column], id_at: int | None, first_column: Callable[[], np.ndarray]
 ) -> Features:
-    """Choose the feature columns: the numeric ones except the ids and an index.
+    """Return the feature columns: the numeric columns except ids and index.
 
     Parameters
     ----------
     name : str
-        The table, for the messages.
+        Name of the table in messages.
     columns : sequence of Column
         All columns in order.
     id_at : int or None
-        Position of the id column.
+        Position of the column of ids.
     first_column : callable
-        Gives the values of the first column; called only when its name lets it be an index.
+        Returns the values of the first column. It is called only if the name of this column may be that of an index.
     """
     index = [at for at, column in enumerate(columns) if column.is_index and at != id_at]
     if not columns:
@@ -112,9 +114,9 @@ def features(
         names = few(repr(columns[at].name) for at in index)
         label = columns[index[0]].name
         hint = f" To pair rows by it: ids={label!r} (--ids {shlex.quote(label)})." if id_at is None else ""
-        notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.{hint}")
+        notes.append(f"The column {names} of {name} is an index written by pandas and is not used as a feature.{hint}")
     if other:
-        hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
+        hint = "" if id_at is not None else " If one of them holds the ids of the rows, pair by it: ids (--ids)."
         notes.append(NotNumeric.of(name, other, hint))
     if not positions:
         held = f"Its columns: {few(repr(column.name) for column in columns)}."
@@ -122,7 +124,7 @@ def features(
         if len(columns) == 1:
             mark = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0].name), None)
             hint = f" Its cells seem to be separated by {mark!r}." if mark else ""
-            hint += " Separate cells by commas in a .csv, by tabs in a .tsv."
+            hint += " Separate cells by commas in a .csv file and by tabs in a .tsv file."
         raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
     used = set(positions)
     unused = tuple(column.name for at, column in enumerate(columns) if at not in used)
@@ -130,7 +132,7 @@ def features(
 
 
 def refuse_key(name: str, key: str | None) -> None:
-    """Refuse a key for a table whose numeric columns are the features."""
+    """Raise an error for a key if the features are the numeric columns of a table."""
     if key is not None:
         raise InputError(
             f"{name} is a table whose numeric columns are the features, but key={key!r} was given. Leave the key out."
@@ -138,8 +140,8 @@ def refuse_key(name: str, key: str | None) -> None:
 
 
 def _is_index(values: np.ndarray) -> bool:
-    # Without a name, distinct integers are counting, or what filtering or shuffling left of it; distinct texts are
-    # labels of the rows.
+    # In a column without a name, distinct integers are row numbers (maybe after filtering or shuffling), and distinct
+    # texts are row labels.
     texts = values.dtype.kind == "O" and all(isinstance(value, str) and value for value in values)
     return (values.dtype.kind in "iu" or texts) and len(set(values.tolist())) == len(values)
 
@@ -149,19 +151,19 @@ def _described(column: Column) -> str:
 
 
 def declared(schema: Any) -> list[Column]:
-    """What a schema declares about its columns."""
+    """Return what a schema declares about its columns."""
     index = index_names(schema)
     return [Column(field.name, is_number(field.type), is_index=field.name in index) for field in schema]
 
 
 def index_names(schema: Any) -> set[str]:
-    """Columns that pandas wrote to keep an index."""
+    """Return the names of columns in which pandas stored an index."""
     written = (schema.pandas_metadata or {}).get("index_columns", [])
     return {"__index_level_0__", *(name for name in written if isinstance(name, str))}
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a type holds numbers, or booleans."""
+    """Return whether a pyarrow type holds numbers or booleans."""
     import pyarrow as pa
 
     types = pa.types
@@ -169,7 +171,7 @@ def is_number(kind: Any) -> bool:
 
 
 def stored(kind: Any) -> np.dtype[Any]:
-    """How numbers of a type reach the computations."""
+    """Return the numpy dtype in which numbers of a pyarrow type are computed."""
     import pyarrow as pa
 
     small_float = pa.types.is_floating(kind) and kind.bit_width <= 32
@@ -177,18 +179,18 @@ def stored(kind: Any) -> np.dtype[Any]:
 
 
 def floats(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """The numbers of a column; missing ones are NaN."""
+    """Return the numbers of a column, with NaN for missing values."""
     import pyarrow as pa
 
     kind = pa.from_numpy_dtype(dtype)
     if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())  # there is no direct way from booleans to floats
+        column = column.cast(pa.uint8())  # pyarrow cannot convert booleans to floats directly
     array: np.ndarray = column.cast(kind, safe=False).to_numpy()
     return array
 
 
 def loses_digits(column: Any) -> bool:
-    """Whether a column holds integers that float64 does not hold."""
+    """Return whether a column holds integers that float64 cannot represent."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -199,7 +201,7 @@ def loses_digits(column: Any) -> bool:
 
 
 def id_values(column: Any) -> np.ndarray:
-    """Ids of a column: integers as they are, everything else as objects."""
+    """Return the ids of a column: integers as an integer array, everything else as objects."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and not column.null_count:
@@ -208,14 +210,14 @@ def id_values(column: Any) -> np.ndarray:
 
 
 def columns_by_place(source: Any, name: str, ids: str | None) -> Columns | None:
-    """Columns of an array that is no table of numbers: it has one dimension, or holds text."""
+    """Return the columns of an array that is one-dimensional or holds text; None for a matrix of numbers."""
     if not isinstance(source, np.ndarray | list | tuple):
         return None
     refuse_masked(name, source)
     try:
         array = np.asarray(source)
     except ValueError:
-        # Lists of different lengths, of which `open_rows` tells.
+        # Lists of different lengths, for which `open_rows` raises the error.
         return None
     if array.ndim == 1 and array.size:
         array = array[:, None]
@@ -223,7 +225,7 @@ def columns_by_place(source: Any, name: str, ids: str | None) -> Columns | None:
         return None
     columns = {str(at): column for at, column in enumerate(array.T)}
     if array.dtype.kind == "O":
-        # Numbers in a table that also holds text.
+        # Columns of numbers in a table that also holds text.
         columns = {
             label: np.asarray(values.tolist()) if _numbers(values) else values for label, values in columns.items()
         }
@@ -241,7 +243,7 @@ def arrow_columns(
     read_ids: Callable[[Any], np.ndarray] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Columns:
-    """The columns of a pyarrow table; `read_ids` reads those that hold ids in its own way, as of text."""
+    """Return the columns of a pyarrow table; `read_ids`, if given, reads the column of ids."""
     index = index_names(table.schema)
     names = table.column_names
     refuse_repeats(name, names)
@@ -259,9 +261,10 @@ def arrow_columns(
 
 
 def one_column(values: Any) -> np.ndarray:
-    """Values as an array; numbers and NaN beside text stay what they are, where numpy would make text of them.
+    """Return values as an array. Numbers and NaN among text are kept, although numpy would convert them to text.
 
-    A pandas Categorical becomes the text of its categories, None where it is missing: its numbers are names of classes.
+    A pandas Categorical becomes the text of its categories, because even numeric categories are names of classes.
+    Missing values become None.
     """
     refuse_masked("A column", values)
     if type(getattr(values, "dtype", None)).__name__ == "CategoricalDtype":
@@ -274,21 +277,21 @@ def one_column(values: Any) -> np.ndarray:
 
 
 def columns_of(name: str, values: dict[str, np.ndarray], ids: str | None) -> Columns:
-    """Columns that are in memory, without the one that holds the ids."""
+    """Return columns that are in memory, with the column of ids separated from the values."""
     id_at = id_position(name, list(values), ids)
     kept = {label: column for at, (label, column) in enumerate(values.items()) if at != id_at}
     return Columns(name, kept, None if ids is None else values[ids], ())
 
 
 def refuse_repeats(name: str, names: list[str]) -> None:
-    """Refuse two columns of one name."""
+    """Raise an error if two columns have the same name."""
     twice = next((label for label in names if names.count(label) > 1), None)
     if twice is not None:
         raise InputError(f"{name} has several columns named {twice!r}. Give every column its own name.")
 
 
 def _values(column: Any) -> np.ndarray:
-    """A column of numbers (missing ones NaN), booleans, dates or objects (text, with None where it is missing)."""
+    """Return a column as numbers (NaN if missing), booleans, dates or objects (text, None if missing)."""
     import pyarrow as pa
 
     kind = column.type
@@ -304,7 +307,7 @@ def _values(column: Any) -> np.ndarray:
 
 
 def _categories(values: list[Any]) -> np.ndarray:
-    """Values of a column of categories as text, None where they are missing."""
+    """Return the values of a categorical column as text, with None for missing values."""
     dates = date_texts(_objects(values))
     if dates is not None:
         return dates
@@ -314,7 +317,7 @@ def _categories(values: list[Any]) -> np.ndarray:
 
 
 def as_text(value: Any) -> str | None:
-    """A class as text; whole numbers without the point that a table's missing values bring."""
+    """Return a class as text; None if it is missing. Floats that are whole numbers are written without a point."""
     if is_missing(value) or value == "" or value != value:
         return None
     dates = date_texts(_objects([value]))
@@ -326,13 +329,13 @@ def as_text(value: Any) -> str | None:
 
 
 def refuse_mixed(name: str, texts: dict[Any, str | None]) -> None:
-    """Refuse values that differ by their type alone, as 1 and "1" do; `texts` holds the text of each value."""
+    """Raise an error if two values differ only in type, such as 1 and "1". `texts` maps each value to its text."""
     seen: dict[str, Any] = {}
     for value, text in texts.items():
         if text is not None and text in seen:
             raise InputError(
-                f"{name} holds both {seen[text]!r} and {value!r}, which differ by their type alone. Make all of them "
-                "text, as in [str(value) for value in values], or all numbers."
+                f"{name} holds both {seen[text]!r} and {value!r}, which differ only in type. Convert all values to "
+                "text, for example with [str(value) for value in values], or all to numbers."
             )
         if text is not None:
             seen[text] = value

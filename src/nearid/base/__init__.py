@@ -1,1 +1,1 @@
-"""What every room may use: errors, alerts, progress, safe files, threads and checks of options."""
+"""Basics for all packages: errors, alerts, progress, safe writing of files, threads and checks of options."""

@@ -1,18 +1,18 @@
-"""Cautions that results carry."""
+"""Alerts that results carry: what limits or qualifies an answer."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Alert:
-    """One caution: a stable code for programs and a sentence for people.
+    """An alert of a result: a stable code for programs and a message for people.
 
     Attributes
     ----------
     code : str
-        Stable code of the caution, for programs.
+        Stable code of the alert, for programs.
     message : str
-        What was found and what to do, in a sentence.
+        What nearid found and what to do about it.
 
     Examples
     --------

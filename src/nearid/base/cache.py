@@ -1,4 +1,4 @@
-"""The user's cache: folders of what can be made again, by key; beyond a size those not used for longest are removed."""
+"""The user's cache: folders by key that can be made again. Above a total size, the least recently used are removed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pathlib import Path
 from nearid.base.errors import InputError
 from nearid.base.files import free, held, local_path, write_text
 
-# Where the cache is, and its largest size in GB.
+# Environment variables for the folder of the cache and for its maximum size in GB.
 PLACE, SIZE = "NEARID_CACHE", "NEARID_CACHE_GB"
 LARGEST = 10.0
-# The hash of every file of a whole entry.
+# File with the hash of every file of a complete entry.
 SUMS = "sums.json"
 KEY = re.compile("[0-9a-f]{64}")
 
 
 def cache_place() -> Path:
-    """The folder of the cache: NEARID_CACHE, or the folder `nearid` in the user's cache of this system."""
+    """Return the folder of the cache: NEARID_CACHE, or the folder `nearid` in the user's cache folder."""
     if os.environ.get(PLACE):
         return local_path(os.environ[PLACE])
     if sys.platform == "darwin":
@@ -37,31 +37,31 @@ def cache_place() -> Path:
 
 
 def cache_bytes() -> int:
-    """The largest size of the cache, from NEARID_CACHE_GB; 10 GB by default."""
+    """Return the maximum size of the cache in bytes, from NEARID_CACHE_GB (default: 10 GB)."""
     given = os.environ.get(SIZE)
     try:
         size = LARGEST if not given else float(given)
     except ValueError:
         size = math.nan
     if not 0 <= size < math.inf:
-        raise InputError(f"{SIZE} is {given!r}, but the largest size of the cache in GB is expected, such as 10.")
+        raise InputError(f"{SIZE} is {given!r}, but the maximum size of the cache in GB is expected, such as 10.")
     return int(size * 1e9)
 
 
 class Unkeyed(Exception):
-    """What nobody can tell by its contents for certain, such as a function: it has no key."""
+    """Raised for values without a reliable key, such as functions, whose contents cannot be hashed."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """Folders by key, each whole or made again.
+    """Folders by key. An incomplete or changed folder is made again.
 
     Attributes
     ----------
     place : Path
         The folder of the entries.
     most : int
-        Bytes that they may take together.
+        Maximum total size in bytes.
     """
 
     place: Path
@@ -69,21 +69,21 @@ class Cache:
 
     @classmethod
     def of_user(cls, room: str) -> Cache:
-        """The part of the user's cache that is called `room`."""
+        """Return the part of the user's cache with the name `room`."""
         return cls(cache_place() / room, cache_bytes())
 
     def fill(self, key: str, make: Callable[[Path], object]) -> bool:
-        """Make the entry of a key where it is missing, or holds other files than were written; whether it was there.
+        """Make the entry of a key if it is missing or its files were changed. Return whether it already existed.
 
-        Processes that make the same entry wait for each other. Nobody may hold an entry who fills another: two
-        processes would wait for each other for ever.
+        Processes that make the same entry wait for each other. Do not fill an entry while holding another one: two
+        processes could then wait for each other forever.
 
         Parameters
         ----------
         key : str
-            A SHA-256 in hexadecimal digits.
+            A SHA-256 hash in hexadecimal digits.
         make : callable
-            Fills the folder. What it leaves after a failure or an interruption it finds again the next time.
+            Fills the folder. After a failure or an interruption, the next call finds the files that were left there.
         """
         while True:
             with self.hold(key) as folder:
@@ -97,7 +97,7 @@ class Cache:
                 if _is_whole(place):
                     return True
                 if (place / SUMS).exists():
-                    # What it held was changed since.
+                    # Its files were changed after they were written.
                     _empty(place)
                 make(place)
                 write_text(place / SUMS, json.dumps(_sums(place), indent=1))
@@ -105,7 +105,7 @@ class Cache:
 
     @contextmanager
     def hold(self, key: str) -> Iterator[Path | None]:
-        """The folder of an entry, which nobody removes or changes meanwhile; None where there is none (any more)."""
+        """Give the folder of an entry, protected from removal and changes meanwhile; None if it does not exist."""
         folder = self.place / key
         if not (folder / SUMS).is_file():
             yield None
@@ -114,8 +114,8 @@ class Cache:
             yield folder if here and (folder / SUMS).is_file() else None
 
     def shrink(self) -> None:
-        """Remove the entries that were not used for longest until the rest is small enough; none that is in use."""
-        # Nothing but entries: the folder is one that somebody named.
+        """Remove the least recently used entries until the cache is small enough. Entries in use are kept."""
+        # Only entries are removed, because the user chose the folder and may keep other files in it.
         entries = [path for path in self.place.glob("*") if KEY.fullmatch(path.name) and not path.is_symlink()]
         sizes = {path: _size(path) for path in entries}
         total = sum(sizes.values())
@@ -134,14 +134,14 @@ class Cache:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"The cache {self.place} cannot be written: {error.strerror}. Set {PLACE} to another folder, or do "
-                "without (--no-cache, cache=False)."
+                f"The cache {self.place} cannot be written: {error.strerror}. Set {PLACE} to another folder, or switch "
+                "the cache off (--no-cache, cache=False)."
             ) from error
         return folder
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether every file is the one that was written, and there is no other."""
+    """Return whether all files are unchanged since they were written, and there are no other files."""
     try:
         told = json.loads((folder / SUMS).read_text(encoding="utf-8"))
         return bool(told == _sums(folder))
@@ -158,9 +158,9 @@ def _sums(folder: Path) -> dict[str, str]:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of the bytes of a regular file."""
+    """Return the SHA-256 of the bytes of a regular file."""
     if not path.is_file():
-        # A pipe would be waited for.
+        # Reading from a pipe could wait forever.
         raise OSError(f"{path} is not a regular file")
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -172,7 +172,7 @@ def _empty(folder: Path) -> None:
 
 
 def _size(folder: Path) -> int:
-    # Files may go while they are counted.
+    # Files may disappear while they are counted.
     size = 0
     for path in _files(folder):
         with suppress(OSError):

@@ -1,40 +1,40 @@
-"""Errors that nearid raises on purpose, each a sentence that helps."""
+"""Errors that nearid raises on purpose. Each message explains the problem and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class NearidError(ValueError):
-    """Base of all errors raised on purpose."""
+    """Base class of all errors that nearid raises on purpose."""
 
 
 class InputError(NearidError):
-    """An input cannot be used as it is."""
+    """An input or option cannot be used."""
 
 
 class ReadError(InputError):
-    """Rows were opened but cannot be read any more: the file was removed, or its disk fails."""
+    """Rows were opened but can no longer be read: the file was removed, or its disk failed."""
 
 
 class EngineError(NearidError):
-    """The engine that should run the passes is not available, or was lost."""
+    """The engine that runs the computations is not available, or the connection to it was lost."""
 
 
 def brief(error: BaseException) -> str:
-    """The first line of what an error says, without its final stop; its type where it says nothing."""
+    """Return the first line of an error message without its final period; the type of the error if it is empty."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")
 
 
 def type_of(value: object) -> str:
-    """The type of a value with its article, as "an int"; "None" for None."""
+    """Return the type of a value with its article, such as "an int"; "None" for None."""
     name = type(value).__name__
-    # Read aloud: an "n-d-array", but a "uint8".
+    # The article follows the pronunciation: "an ndarray", but "a uint8".
     return "None" if value is None else f"{'an' if name.startswith(('nd', *'aeioAEIO')) else 'a'} {name}"
 
 
 def near_names(wanted: str, known: Iterable[str], n: int = 3, cutoff: float = 0.6) -> list[str]:
-    """Names near to one that does not exist: those that differ by case alone or are the same number, or else alike."""
+    """Return names similar to one that does not exist: equal except for case, the same number, or else similar."""
     names = list(known)
     same = [name for name in names if name.casefold() == wanted.casefold() or _same_number(name, wanted)]
     if same:
@@ -51,7 +51,7 @@ def _same_number(one: str, other: str) -> bool:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """A sentence for a name that does not exist, with the nearest that do."""
+    """Return a message for a name that does not exist, with the most similar names that do."""
     names = list(known)
     near = near_names(name, names, n=2, cutoff=0.5)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""

@@ -1,4 +1,4 @@
-"""A value with its interval: the one type that every result uses for it."""
+"""A value with its interval, in the form that every result uses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Number:
-    """What counts, compares and is written as its `value`; arithmetic gives plain floats.
+    """Base class of objects that behave like the number in their `value`. Arithmetic returns plain floats.
 
-    NumPy takes it for its value too: ``np.mean([m, m])``. It is true as every other object is, also where it is 0.
+    NumPy functions use the value, too: ``np.mean([m, m])``. The truth value is True, even if the value is 0.
     """
 
     value: float
@@ -85,15 +85,15 @@ class Number:
 def _apply(operation: Callable[[float, float], T], number: Number, other: object) -> T:
     if isinstance(other, Real | Number):
         return operation(float(number), float(other))
-    # Python then asks the other side, and an array takes the number as its value.
+    # With NotImplemented, Python tries the other operand, and an array uses the value.
     return cast(T, NotImplemented)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate(Number):
-    """A value, its 95% interval and its chance level; NaN stands for what is not known.
+    """A value with its 95% interval and its chance level. NaN means that a number is not known.
 
-    It counts and compares as its value does; two estimates are equal where all of their numbers are.
+    Arithmetic and comparisons use the value. Two estimates are equal if all of their numbers are equal.
 
     Attributes
     ----------
@@ -103,9 +103,9 @@ class Estimate(Number):
     chance : float
         The value that unrelated data reach.
     of : str
-        What the interval is over, as "rows, bootstrap" or "seeds, Student's t".
+        What the interval is over and how it was computed, such as "rows, bootstrap" or "seeds, Student's t".
     n : int
-        How many values the estimate is made of, where it is a mean of some.
+        Number of values, if the estimate is their mean.
 
     Examples
     --------
@@ -134,7 +134,19 @@ class Estimate(Number):
 
     @classmethod
     def over(cls, values: Iterable[float], of: str = "seeds, Student's t") -> Estimate:
-        """The mean of some values with its interval by Student's t, which takes two values or more."""
+        """Return the mean of values with its interval by Student's t. The interval needs at least two values.
+
+        Parameters
+        ----------
+        values : iterable of float
+        of : str
+            What the interval is an interval of.
+
+        Returns
+        -------
+        Estimate
+            Without an interval if there is a single value.
+        """
         x = np.asarray(list(values), dtype=float)
         if len(x) == 0:
             return cls(math.nan, of=of)
@@ -147,11 +159,21 @@ class Estimate(Number):
         return cls(mean, mean - half, mean + half, of=of, n=len(x))
 
     def within(self, least: float, most: float) -> Estimate:
-        """The same with an interval cut to a range, to be shown: Student's knows nothing of the ends of a score."""
+        """Return the estimate with its interval cut to a range, because Student's t ignores the range of a score.
+
+        Parameters
+        ----------
+        least, most : float
+            Ends of the range.
+
+        Returns
+        -------
+        Estimate
+        """
         return replace(self, low=max(self.low, least), high=min(self.high, most))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: the value, and what is known besides."""
+        """Return a dict of the value and of every other number that is known."""
         known: dict[str, Any] = {"value": self.value, "low": self.low, "high": self.high}
         if not math.isnan(self.chance):
             known["chance"] = self.chance

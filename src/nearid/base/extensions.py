@@ -1,4 +1,4 @@
-"""Compiled modules of scipy by themselves: importing their packages takes longer than a small comparison."""
+"""Compiled modules of scipy without their packages, whose import takes longer than a small comparison."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 @cache
 def extension(package: str, name: str) -> Any:
-    """A compiled module of scipy, as ``extension("linalg", "_flapack")``, without the package around it.
+    """Return a compiled module of scipy without importing its package, as ``extension("linalg", "_flapack")``.
 
-    Where scipy keeps it elsewhere, the package is imported after all.
+    If another version of scipy stores the module elsewhere, the package is imported.
     """
     import scipy
 
@@ -27,5 +27,5 @@ def extension(package: str, name: str) -> Any:
 
 
 def lapack() -> Any:
-    """LAPACK as scipy wraps it."""
+    """Return the LAPACK module of scipy."""
     return extension("linalg", "_flapack")

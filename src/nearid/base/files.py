@@ -1,4 +1,4 @@
-"""Paths as people give them, and files written so that a reader sees the old one or the whole new one, never a half."""
+"""Paths that users give, and safe writing: a reader sees the old file or the complete new one, never a part of it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from nearid.base.printable import shortened
 
 try:
     import fcntl
-except ImportError:  # there are no such locks on Windows
+except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
-# How the name of a temporary file or folder ends. It is locked while its process lives.
+# Suffix of temporary files and folders. They are locked while their process lives.
 TEMPORARY = ".nearid-part"
-# Letters of a path in a message.
+# Maximum number of characters of a path in a message.
 _SHOWN = 200
 
 
 def local_path(source: str | os.PathLike[str]) -> Path:
-    """A path with ~ and ~name replaced by the home folder."""
+    """Return a path with ~ and ~name replaced by the home folder."""
     try:
         return Path(source).expanduser()
     except RuntimeError:
@@ -37,12 +37,12 @@ def local_path(source: str | os.PathLike[str]) -> Path:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path as messages show it: a long one without its middle."""
+    """Return a path for messages. The middle of a long path is left out."""
     return shortened(os.fspath(path), _SHOWN)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written to. Called before long work, so that no result is lost at the end."""
+    """Raise an error if a path cannot be written. Called before long work, so that no result is lost at the end."""
     target = Path(path)
     try:
         target.stat()
@@ -52,7 +52,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         # Such as a name that is too long.
         raise _unwritable(target, error) from error
     if target.is_dir():
-        raise InputError(f"{target} is a folder; give the name of a file to write.")
+        raise InputError(f"{target} is a folder. Give the name of a file to write.")
     if target.exists() and not target.is_file():
         raise InputError(f"{target} is not a regular file and would be replaced. Give the name of a file to write.")
     check_parent(Path(os.path.realpath(target)))
@@ -60,22 +60,22 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
-    """Refuse to write over the input, or inside it; an input may name an entry, as in model.pt:weight or run:layer3."""
-    # Not Path.resolve, which before Python 3.13 fails at links that lead in a circle.
+    """Raise an error if `target` is the input or inside it. Inputs may be of the form FILE:ENTRY."""
+    # Not Path.resolve, which fails at circular links before Python 3.13.
     written, text = Path(os.path.realpath(target)), os.fspath(source)
     for place in filter(None, (text, text.rpartition(":")[0])):
         read = Path(os.path.realpath(local_path(place)))
         same = written == read or (written.exists() and read.exists() and written.samefile(read))
         if same or read in written.parents or (written in read.parents and written.suffix == ".zarr"):
-            raise InputError(f"Writing {target} would damage the input {source}; give another name.")
+            raise InputError(f"Writing {target} would damage the input {source}. Give another name.")
 
 
 def check_parent(target: Path) -> None:
-    """Refuse a path whose folder does not exist or cannot be written into."""
+    """Raise an error if the folder of a path does not exist or cannot be written into."""
     if not target.parent.is_dir():
-        raise InputError(f"There is no folder {target.parent} to write {target.name} into; make it first.")
+        raise InputError(f"There is no folder {target.parent} to write {target.name} into. Create it first.")
     try:
-        # Permissions alone do not decide it: a disk may be read-only, and /proc takes no file from anybody.
+        # Permissions alone are not enough: the disk may be read-only, and nobody can create files in /proc.
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
@@ -85,17 +85,17 @@ def check_parent(target: Path) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text to a temporary file beside `path`, sync it and rename it into place."""
+    """Write text to a temporary file in the same folder, sync it and rename it to `path`."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], change: AbstractContextManager[None] | None = None) -> Iterator[IO[bytes]]:
-    """A temporary file beside `path`, open for writing; synced and renamed at the end, removed after a failure.
+    """Give a temporary file in the folder of `path`. It is synced and renamed at the end, and removed after a failure.
 
-    Where `path` is a link, the file that it leads to is replaced. A file that is replaced keeps its permissions. The
-    rename happens within `change`, which `changing_with` gives.
+    If `path` is a link, the file behind the link is replaced. A replaced file keeps its permissions. The rename happens
+    within the context `change`, see `changing_with`.
     """
     target = Path(os.path.realpath(check_target(path)))
     try:
@@ -115,15 +115,15 @@ def replacing(path: str | os.PathLike[str], change: AbstractContextManager[None]
 def replacing_folder(
     path: str | os.PathLike[str], change: AbstractContextManager[None] | None = None
 ) -> Iterator[Path]:
-    """A temporary folder beside `path`; synced and renamed at the end, removed after a failure.
+    """Give a temporary folder next to `path`. It is synced and renamed at the end, and removed after a failure.
 
-    A folder that is already there is replaced: whoever asks has made sure that it may be lost. The rename happens
-    within `change`, which `changing_with` gives.
+    An existing folder is replaced, so the caller must have checked that it may be deleted. The rename happens within
+    the context `change`, see `changing_with`.
     """
     target = Path(os.path.realpath(path))
     check_parent(target)
     try:
-        # The folder is made inside another, which also takes the old one for the moment of the change.
+        # The folder is made inside another one, to which the old folder is moved during the change.
         with _temporary(target, tempfile.mkdtemp) as temporary:
             new, old = Path(temporary, "new"), Path(temporary, "old")
             new.mkdir()
@@ -138,7 +138,7 @@ def replacing_folder(
 def put_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
     """Rename a finished folder to `path` on the same disk.
 
-    A folder that is already there is replaced: whoever asks has made sure that it may be lost.
+    An existing folder is replaced, so the caller must have checked that it may be deleted.
     """
     target = Path(os.path.realpath(path))
     with _temporary(target, tempfile.mkdtemp) as temporary, _aside(target, Path(temporary, "old")):
@@ -146,8 +146,8 @@ def put_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> 
 
 
 def is_left_of(target: Path, name: str) -> bool:
-    """Whether a name beside `target` is that of a temporary file or folder of some work on it."""
-    # As tempfile names them: without a dot, so that what is left of run.zarr is not taken for that of run.
+    """Return whether a name in the folder of `target` belongs to a temporary file or folder for `target`."""
+    # tempfile adds characters without a dot, so that temporary files of run.zarr are not taken for those of run.
     return re.fullmatch(f"{re.escape(_prefix(target))}[a-z0-9_]+{re.escape(TEMPORARY)}", name) is not None
 
 
@@ -155,21 +155,21 @@ def is_left_of(target: Path, name: str) -> bool:
 def changing_with(
     path: str | os.PathLike[str], write: Callable[[IO[bytes]], object] | None
 ) -> Iterator[AbstractContextManager[None]]:
-    """Give the `change` in which another file or folder is renamed, so that `path` is replaced together with it.
+    """Give the context `change` in which another file or folder is renamed, so that `path` is replaced with it.
 
-    The old file goes just before that rename and the new one comes just after it: `path` never lies beside what it
-    does not belong to. Until then, and after a failure, the old file stays.
+    The old file is removed just before that rename, and the new file is put in place just after it. So `path` never
+    lies next to a file or folder to which it does not belong. After a failure the old file is kept.
 
     Parameters
     ----------
     path : str or PathLike
     write : callable or None
-        Writes the new file, at once; with None there is none afterwards.
+        Writes the new file. With None, there is no file at `path` afterwards.
     """
     target = Path(os.path.realpath(check_target(path)))
     try:
         with _temporary(target, tempfile.mkdtemp) as temporary:
-            # Not named "old": that would be put back after a kill, when it may belong to what is gone.
+            # Not named "old": after a kill it would be restored, although the data it belongs to may be gone.
             new, before = Path(temporary, "new"), Path(temporary, "before")
             if write is not None:
                 with open(new, "wb") as file:
@@ -192,7 +192,7 @@ def _swapped(target: Path, new: Path, before: Path) -> Iterator[None]:
 
 @contextmanager
 def _aside(target: Path, place: Path) -> Iterator[None]:
-    """Move what is at `target` to `place`; back, if the system refuses what follows."""
+    """Move `target` to `place` during this context, and back if the context fails."""
     if target.exists():
         os.rename(target, place)
     try:
@@ -205,18 +205,18 @@ def _aside(target: Path, place: Path) -> Iterator[None]:
 
 @contextmanager
 def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuse a folder in which another process is at work, where the system has locks."""
+    """Raise an error if another process works in a folder, on systems with file locks."""
     with _locked(folder) as alone:
         if alone is False:
-            raise InputError(f"Another process is at work in {folder}. Wait until it ends, or name another folder.")
+            raise InputError(f"Another process is at work in {folder}. Wait until it ends, or give another folder.")
         yield
 
 
 @contextmanager
 def held(place: Path, *, alone: bool) -> Iterator[bool]:
-    """Wait for whoever holds a folder, then hold it alone or with others; False where the folder is gone by then.
+    """Wait for other holders of a folder, then hold it alone or shared. Gives False if the folder no longer exists.
 
-    Where the system has no locks nobody is waited for.
+    On systems without file locks this does not wait.
     """
     handle = os.open(place, os.O_RDONLY)
     try:
@@ -231,18 +231,18 @@ def held(place: Path, *, alone: bool) -> Iterator[bool]:
 
 @contextmanager
 def free(place: Path) -> Iterator[bool]:
-    """Whether nobody holds a folder; if so, it is held alone meanwhile. True where there are no locks."""
+    """Give True if no process holds a folder, and hold it alone meanwhile. Always True on systems without locks."""
     with _locked(place) as alone:
         yield alone is not False
 
 
 @contextmanager
 def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
-    """A file or folder beside `target`, locked while it is there: one that nobody holds is left of a killed process."""
+    """Give a temporary file or folder next to `target`. It is locked: an unlocked one was left by a killed process."""
     _sweep(target)
     with ExitStack() as locks:
         alone: bool | None = False
-        # Another process may take it for one that is left, before it is locked, and remove it.
+        # Before it is locked, another process may take it for a leftover and remove it.
         while alone is False:
             place = make(dir=target.parent, prefix=_prefix(target), suffix=TEMPORARY)
             with suppress(FileNotFoundError):
@@ -261,13 +261,13 @@ def _make_file(**where: Any) -> str:
 
 
 def _prefix(target: Path) -> str:
-    # A name may already have all the letters that the system allows; long names that begin alike stay apart.
+    # A name may already have the maximum length, so long names are shortened, with a hash to keep them different.
     name = target.name
     return f".{name}." if len(name) <= 40 else f".{name[:40]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}."
 
 
 def _rights(target: Path) -> int:
-    """The permissions of the file that is replaced, or those that a new file gets: a temporary file is private."""
+    """Return the permissions of the replaced file, or of a new file, because a temporary file is private."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
@@ -276,20 +276,20 @@ def _rights(target: Path) -> int:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what processes that were killed have left of their work on `target`."""
+    """Remove temporary files and folders of `target` that killed processes have left."""
     names = glob.glob(f".*{TEMPORARY}", root_dir=target.parent, include_hidden=True)
     for left in (target.parent / name for name in names if is_left_of(target, name)):
-        # It may be of another user, or gone by now.
+        # It may belong to another user, or no longer exist.
         with suppress(OSError), _locked(left) as abandoned:
             if abandoned:
                 _discard(str(left), target)
 
 
 def _discard(place: str, target: Path) -> None:
-    """Remove a temporary file or folder; what it holds of `target` is put back where that is missing."""
+    """Remove a temporary file or folder. If it holds the old `target`, and `target` is missing, restore it first."""
     old = Path(place, "old")
     if old.exists() and not target.exists():
-        # The work ended between two renames.
+        # The process was killed between two renames.
         os.rename(old, target)
     if os.path.isdir(place):
         shutil.rmtree(place, ignore_errors=True)
@@ -299,11 +299,11 @@ def _discard(place: str, target: Path) -> None:
 
 @contextmanager
 def _locked(place: str | os.PathLike[str]) -> Iterator[bool | None]:
-    """Lock a file or folder: True, or False where another process has locked it, or None where there are no locks."""
+    """Lock a file or folder. Gives True, or False if another process holds the lock, or None without file locks."""
     if fcntl is None:
         yield None
         return
-    # Not waiting: a pipe may have the name.
+    # Opened without waiting, because the name may be that of a pipe.
     handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
     try:
         try:

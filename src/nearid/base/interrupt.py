@@ -1,4 +1,4 @@
-"""Ctrl-C and other signals to stop, on their way out."""
+"""Handling of Ctrl-C and other signals to stop."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from threading import Timer
 
 from nearid.base.printable import one_line
 
-# Signals that stop a program: of Ctrl-C, of `kill` and batch systems, of a terminal that is closed.
+# Signals that stop a program: from Ctrl-C, from `kill` and batch systems, and from a closed terminal.
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
-# Seconds in which a repeated signal is the same one: programs that start others often pass on what these got as well.
+# Within so many seconds, a second signal counts as the same: launchers often repeat a signal to their children.
 SAME = 1.0
-# Seconds after which a signal is sent again that was lost.
+# Seconds after which a lost signal is sent again.
 AGAIN = 0.05
 
 
 class Interrupted(BaseException):
-    """A signal to stop, in a form that no library in between takes for its own.
+    """Raised by a signal to stop. It is a BaseException, so that libraries do not catch it.
 
     Attributes
     ----------
     code : int
-        Exit code, as shells give it.
+        Exit code, by the convention of shells.
     left : str
-        What the interrupted work has left behind; see `leaving`.
+        What the interrupted work has written so far, see `leaving`.
     """
 
     left = "nothing was written"
@@ -38,7 +38,7 @@ class Interrupted(BaseException):
 
 
 def catch_signals() -> None:
-    """Let the first signal to stop raise `Interrupted`, and a later one end the process at once."""
+    """Make the first signal to stop raise `Interrupted`, and a later one end the process at once."""
     first: float | None = None
 
     def handle(number: int, frame: object) -> None:
@@ -50,7 +50,7 @@ def catch_signals() -> None:
             leave("nearid: interrupted again, and stopped at once. Finished work is kept.", 128 + number)
 
     def unraisable(lost: sys.UnraisableHookArgs) -> None:
-        """Python drops what is raised while it deletes an object: the signal is sent once more, a moment later."""
+        """Send the signal again a moment later, because Python drops errors that occur while it deletes objects."""
         nonlocal first
         if not isinstance(lost.exc_value, Interrupted):
             sys.__unraisablehook__(lost)
@@ -61,14 +61,14 @@ def catch_signals() -> None:
     sys.unraisablehook = unraisable
     for name in STOPPING:
         number = getattr(signal, name, None)
-        # nohup asks to go on without a terminal.
+        # With nohup, the program continues without a terminal.
         if number is not None and not (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
             signal.signal(number, handle)
 
 
 @contextmanager
 def leaving(left: str | Callable[[], str]) -> Iterator[None]:
-    """Let an interruption of this part tell what it has left behind."""
+    """Within this context, an interruption reports what the work has written so far."""
     try:
         yield
     except Interrupted as stop:
@@ -77,7 +77,7 @@ def leaving(left: str | Callable[[], str]) -> Iterator[None]:
 
 
 def ignore_signals() -> None:
-    """Let the end of a process that has done its work not be taken for an interruption."""
+    """Ignore signals from now on, so that the end of a finished process is not reported as an interruption."""
     for name in STOPPING:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -86,10 +86,10 @@ def ignore_signals() -> None:
 def leave(message: str, code: int) -> None:
     """Print a sentence on stderr and end the process.
 
-    Worker threads may still be busy with their blocks, and stdout may be full: neither is waited for.
+    This does not wait for worker threads that are still busy, or for a full stdout.
     """
     try:
         print(one_line(message), file=sys.stderr, flush=True)
     finally:
-        # Also where nobody reads stderr any more.
+        # Also if stderr is closed.
         os._exit(code)

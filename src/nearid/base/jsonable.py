@@ -1,4 +1,4 @@
-"""What JSON can say."""
+"""Conversion to data that JSON can represent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def finite(value: Any) -> Any:
-    """Replace what JSON cannot say (NaN, infinities) by None, all the way down."""
+    """Return nested data with NaN and infinities, which JSON cannot represent, replaced by None."""
     if isinstance(value, dict):
         return {k: finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -20,7 +20,7 @@ def finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Results, estimates, dataclasses and arrays as what JSON can say; NaN and infinities become None."""
+    """Return results, estimates, dataclasses and arrays as data for JSON. NaN and infinities become None."""
     if hasattr(value, "to_dict"):
         return plain(value.to_dict())
     if is_dataclass(value) and not isinstance(value, type):

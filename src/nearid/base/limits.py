@@ -1,4 +1,4 @@
-"""How much memory there is, asked before anything declared by a file is allocated."""
+"""Checks of the available memory, made before arrays that a file declares are allocated."""
 
 import os
 
@@ -6,20 +6,20 @@ from nearid.base.errors import InputError
 
 
 def available_memory() -> int | None:
-    """Bytes that can be allocated now, or None where the system does not say."""
+    """Return the number of bytes that can be allocated now, or None if the system does not report it."""
     limits = [limit for limit in (_system_memory(), _container_limit(), _process_limit()) if limit is not None]
     return min(limits, default=None)
 
 
 def check_memory(name: str, size: int, advice: str) -> None:
-    """Refuse to load `size` bytes where fewer are available."""
+    """Raise an error if `size` bytes are not available."""
     available = available_memory()
     if available is not None and size > available:
         raise InputError(f"{name} needs {readable(size)} of memory, but {readable(available)} are available. {advice}")
 
 
 def readable(size: float) -> str:
-    """`size` in bytes as people write it."""
+    """Return a size in bytes as text with a unit, such as "1.5 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -42,7 +42,7 @@ def _system_memory() -> int | None:
 
 
 def _process_limit() -> int | None:
-    """What `ulimit -v` leaves to this process."""
+    """Return the bytes that this process may still allocate under `ulimit -v`."""
     try:
         import resource
 
@@ -56,7 +56,7 @@ def _process_limit() -> int | None:
 
 
 def _container_limit() -> int | None:
-    # /proc/meminfo shows the host even when the container may use only a part of it.
+    # /proc/meminfo shows the memory of the host, even if the container may use only a part of it.
     try:
         with open("/sys/fs/cgroup/memory.max") as file:
             return int(file.read())

@@ -1,4 +1,4 @@
-"""Checks of options that somebody gives."""
+"""Checks of the options of public functions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nearid.base.errors import InputError, near_names, unknown
 
 @dataclass(frozen=True)
 class Bound:
-    """Bounds that an annotation carries, as ``Annotated[int, Bound(2, 255)]``; `open_low` leaves out the lower one."""
+    """Bounds in an annotation, as ``Annotated[int, Bound(2, 255)]``. `open_low` excludes the lower bound itself."""
 
     least: float
     most: float = math.inf
     open_low: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether a number is finite and within the bounds."""
+        """Return whether a number is finite and within the bounds."""
         above = value > self.least if self.open_low else value >= self.least
         return bool(above and value <= self.most and math.isfinite(value))
 
@@ -36,7 +36,7 @@ class Bound:
         return f"above {self.least:g}" if self.open_low else f"of at least {self.least:g}"
 
 
-# Types of options that many functions have; the command line, the documentation and `checked` read them.
+# Types of options that many functions share. The command line, the documentation and `checked` use them.
 Seed = Annotated[int, Bound(0)]
 Count = Annotated[int, Bound(1)]
 Folds = Annotated[int, Bound(2, 255)]
@@ -48,29 +48,29 @@ R = TypeVar("R")
 
 
 def positive(name: str, value: float, *, zero: bool = False) -> float:
-    """The value, if it is finite and above zero (or zero, where that is allowed)."""
+    """Return the value if it is finite and above zero (or zero, if allowed); otherwise raise an error."""
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise InputError(f"{name} is {value}, but a finite number {'of at least' if zero else 'above'} 0 is expected.")
     return float(value)
 
 
 def at_least(name: str, value: int, least: int) -> int:
-    """The value, if it is a whole number of at least `least`."""
+    """Return the value if it is a whole number of at least `least`; otherwise raise an error."""
     if value != int(value) or value < least:
         raise InputError(f"{name} is {value}, but a whole number of at least {least} is expected.")
     return int(value)
 
 
 def listed(value: str | Iterable[str], what: str, known: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Names from a text with commas or a list of texts, each once; "all" for all that are known.
+    """Return the names in a string with commas or a list, without repeats. "all" means all known names.
 
     Parameters
     ----------
     value : str or iterable of str
     what : str
-        What a name is of, in messages: "group".
+        What the names stand for in messages, such as "group".
     known : iterable of str, optional
-        Names that exist; others are refused with the nearest of them.
+        Names that exist. Any other name raises an error that suggests similar names.
     """
     given = value.split(",") if isinstance(value, str) else list(value)
     names = tuple(name for name in dict.fromkeys(str(name).strip() for name in given) if name)
@@ -86,12 +86,12 @@ def listed(value: str | Iterable[str], what: str, known: Iterable[str] | None = 
 
 
 def as_given(names: Iterable[str] | str | None) -> list[str] | str | None:
-    """Names as somebody gave them, to be read more than once: for the work and for the record."""
+    """Return names as the user gave them, in a form that can be read more than once."""
     return names if names is None or isinstance(names, str) else list(names)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, refusing by name every argument of another type than its annotation names."""
+    """Return the function with checks: an argument that does not match its annotation raises an InputError."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -107,7 +107,7 @@ def _annotations(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[
 
 
 def check_arguments(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
-    """Refuse arguments as the `checked` function does, which is not called."""
+    """Check arguments as the `checked` function does, without calling the function."""
     function = inspect.unwrap(function)
     signature, hints = _annotations(function)
     try:
@@ -121,7 +121,7 @@ def check_arguments(function: Callable[..., Any], /, *args: Any, **kwargs: Any) 
 
 
 def _not_taken(name: str, error: TypeError, signature: inspect.Signature, given: Mapping[str, Any]) -> str:
-    """What a function says of arguments that it does not take, with the nearest option that it has."""
+    """Return a message for arguments that a function does not have, with the most similar option."""
     options = [p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     wrong = next((option for option in given if option not in options), None)
     if wrong is None or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
@@ -130,7 +130,7 @@ def _not_taken(name: str, error: TypeError, signature: inspect.Signature, given:
     return f"{name}() has no option {wrong!r}." + (f" Did you mean {near[0]!r}?" if near else "")
 
 
-# How the types of options are called in messages.
+# Names of types in messages.
 _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 
 
@@ -146,7 +146,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Sequence, Iterable):
         if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
             return False
-        # What is gone once looked at is left to the function.
+        # An iterator can be read only once, so the function itself must check its items.
         return not isinstance(value, Sized) or all(_fits(each, parts[0]) for each in value)
     if hint in (int, float):
         kind = Integral if hint is int else Real

@@ -1,4 +1,4 @@
-"""Progress on stderr for work of more than a second. Nothing is drawn where stderr is no terminal."""
+"""Progress bars on stderr for work of more than a second. Nothing is drawn if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from nearid.base.errors import InputError
 from nearid.base.printable import one_line
 
-# A stage: its name and number of steps -> a function to call after each step, with a note to show beside the name or
-# without one.
+# Begins a stage: (name, number of steps) -> a function to call after each step, optionally with a note to show.
 Progress = Callable[[str, int], Callable[..., object]]
-# What every public function takes as `progress`: whether to draw bars, or where to report instead.
+# The `progress` argument of every public function: whether to draw bars, or a function that receives the stages.
 Reporting = bool | Progress | None
 
 PATIENCE = 1.0
@@ -26,16 +25,16 @@ def silent(stage: str, steps: int) -> Callable[..., object]:
 
 @contextmanager
 def reporting(on: Reporting = True) -> Iterator[Progress]:
-    """Give a Progress that draws bars on stderr once `PATIENCE` seconds have passed and stderr is a terminal.
+    """Give a Progress that draws bars on stderr after `PATIENCE` seconds, if stderr is a terminal.
 
-    A function is given back as it is: a caller that draws bars already hands on its own.
+    If `on` is a function, it is returned unchanged, so that a caller with its own bars can pass them on.
     """
     if callable(on):
         yield on
         return
     if on not in (True, False, None):
         raise InputError(
-            f"progress must be True, False or a function of a stage's name and its number of steps, not {on!r}."
+            f"progress must be True, False or a function of the name and the number of steps of a stage, not {on!r}."
         )
     if not on or not sys.stderr.isatty():
         yield silent
@@ -51,7 +50,7 @@ def reporting(on: Reporting = True) -> Iterator[Progress]:
     )
 
     bars = Bars(
-        # Stages may be named after layers or files: their names are neither styles nor pictures.
+        # Names of layers or files in stages must not be interpreted as markup or emoji.
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
@@ -64,7 +63,7 @@ def reporting(on: Reporting = True) -> Iterator[Progress]:
     started = False
 
     def stage(name: str, steps: int) -> Callable[..., object]:
-        # A stage may end early (a search that needs fewer sweeps); when the next begins, it is over.
+        # A stage may end early, for example if a search needs fewer sweeps. It is over when the next stage begins.
         for earlier in bars.tasks:
             bars.update(earlier.id, completed=earlier.total)
         task = bars.add_task(one_line(name), total=steps)

@@ -1,4 +1,4 @@
-"""What made a result: the version, the options and the inputs, in one form for every question."""
+"""Provenance of a result: version, options and inputs, in the same form for every question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearid.base.jsonable import plain
 
 
 class Input(Protocol):
-    """What provenance records about an input. Rows of `nearid.open_rows` have all of it."""
+    """Attributes of an input that the provenance records. Rows of `nearid.open_rows` have all of them."""
 
     name: str
 
@@ -26,16 +26,16 @@ class Input(Protocol):
 
 
 def provenance(options: Mapping[str, Any], inputs: Iterable[tuple[object, Input]] = (), **more: Any) -> dict[str, Any]:
-    """The provenance of a result, ready for JSON.
+    """Return the provenance of a result as data for JSON.
 
     Parameters
     ----------
     options : mapping
-        Arguments of the public function by their names in its signature, `random_state` among them.
+        Arguments of the public function by name, including `random_state`.
     inputs : iterable of (object, rows)
-        What the caller gave, such as a path, and the rows that it was opened as.
+        Each input as the caller gave it, such as a path, with its opened rows.
     **more
-        Figures that only this question has.
+        Further entries for this question.
     """
     return {
         "nearid": __version__,
@@ -48,7 +48,7 @@ def provenance(options: Mapping[str, Any], inputs: Iterable[tuple[object, Input]
 
 
 def described(given: object, rows: Input) -> dict[str, Any]:
-    """Name, origin, size, type and fingerprint of an input."""
+    """Return name, origin, size, type and fingerprint of an input."""
     return {
         "name": rows.name,
         "source": origin_of(given),
@@ -59,5 +59,5 @@ def described(given: object, rows: Input) -> dict[str, Any]:
 
 
 def origin_of(given: object) -> str:
-    """Where an input came from: the path of a file, the kind of anything else."""
+    """Return the origin of an input: the path of a file, or the type of an object."""
     return os.path.abspath(given) if isinstance(given, str | os.PathLike) else type(given).__name__

@@ -1,4 +1,4 @@
-"""Long work that an interruption does not undo: what was done is noted, and only the same work goes on from it."""
+"""Long work that can be resumed after an interruption: its state is saved, and only the same work continues from it."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from nearid.base.errors import InputError
 from nearid.base.files import alone_in, write_text
 
 NAME = "progress.json"
-# More than any note takes.
+# Maximum size of a note in bytes, larger than any real note.
 MOST_BYTES = 64 << 20
 
 
 class Resumable:
-    """The note of how far some work has come, beside the files that the work itself writes.
+    """A note in a file that records the progress of some work, next to the files that the work writes.
 
     Parameters
     ----------
     folder : Path
     identity : mapping
-        What the work is of: inputs and options, as plain data. A note of other work is refused.
+        Inputs and options of the work, as plain data. A note with another identity raises an error.
     what : str
-        What the work is called in messages, as "an unfinished fit".
+        Name of the work in messages, such as "an unfinished fit".
     again : str
-        What to do where a note cannot be used, as "Begin anew with --restart, or write to another folder."
+        Advice if a note cannot be used, such as "Begin anew with --restart, or write to another folder."
     seconds : float
-        Least time between two notes.
+        Minimum time between two notes.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], what: str, again: str, seconds: float = 1.0) -> None:
         self.folder, self.what, self.again = folder, what, again
-        # As it will be read: tuples are lists then, and keys are text.
+        # In the form in which JSON returns it: tuples become lists, and keys become strings.
         self.identity: dict[str, Any] = json.loads(json.dumps(identity))
         self._seconds, self._noted = seconds, -float("inf")
 
     @property
     def path(self) -> Path:
-        """The file of the note."""
+        """Path of the file that holds the note."""
         return self.folder / NAME
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes that do the same work away from the folder."""
+        """Raise an error if another process does the same work in the folder, and lock the folder meanwhile."""
         with alone_in(self.folder):
             yield
 
     def read(self) -> dict[str, Any] | None:
-        """What the last note says, or None where there is none; a note of other work is refused."""
+        """Return the state in the last note, or None without a note. A note of other work raises an error."""
         if not self.path.exists():
             return None
         try:
@@ -63,13 +63,13 @@ class Resumable:
         return state
 
     def refuse_other(self, identity: Any) -> None:
-        """Refuse the identity of other work, by what differs."""
+        """Raise an error that lists the differences if the identity is that of other work."""
         differ = differences(identity, self.identity)
         if differ:
             raise InputError(f"{self.folder} holds {self.what} of something else: {'; '.join(differ)}. {self.again}")
 
     def due(self) -> bool:
-        """Whether enough time has passed for another note; asking begins the next wait."""
+        """Return whether enough time has passed for another note. If so, the waiting time starts again."""
         now = time.monotonic()
         if now - self._noted < self._seconds:
             return False
@@ -77,7 +77,7 @@ class Resumable:
         return True
 
     def keep(self, state: Mapping[str, Any], *, now: bool = False) -> bool:
-        """Note how far the work has come, unless a note was just made; whether it was noted."""
+        """Save the state of the work, unless a note was just written. Return whether it was saved."""
         if not now and not self.due():
             return False
         write_text(self.path, json.dumps({"identity": self.identity, "state": dict(state)}) + "\n")
@@ -89,15 +89,15 @@ class Resumable:
 
 
 def load_note(path: Path) -> Any:
-    """What is in the file of a note; ValueError, OSError or RecursionError where it cannot be one."""
-    # A pipe would be waited for.
+    """Return the contents of a note file. Other files raise ValueError, OSError or RecursionError."""
+    # Reading from a pipe could wait forever.
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         raise ValueError("not a file, or too large")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def differences(theirs: Any, mine: Mapping[str, Any], name: str = "") -> list[str]:
-    """How two identities differ, an entry each."""
+    """Return the differences of two identities, one sentence for each entry."""
     if not isinstance(theirs, Mapping):
         return [f"{name or 'it'} was {theirs!r}, now {mine!r}" if name else "it does not say of what"]
     differ: list[str] = []

@@ -1,4 +1,4 @@
-"""What goes to which stream: the result to stdout, everything else to stderr, whether or not somebody reads it."""
+"""Output streams: results go to stdout and everything else to stderr, even if nobody reads it."""
 
 import io
 import os
@@ -11,15 +11,15 @@ from nearid.base.printable import one_line
 
 
 def say(message: str) -> None:
-    """Print a message on stderr, in one line. Every message of nearid goes out here; results go to stdout.
+    """Print a message on stderr in one line. All messages of nearid use this function, and results go to stdout.
 
-    A message may name columns, labels or files, whose names can hold escape sequences: none of them is sent.
+    Names of columns, labels or files in a message may contain escape sequences, which are removed.
     """
     print(one_line(message), file=sys.stderr, flush=True)
 
 
 class _Lost(io.RawIOBase):
-    """A stream that loses what cannot be written, as to a full disk or to a reader who has left."""
+    """A stream that ignores errors in writing, for example to a full disk or a closed pipe."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -41,9 +41,9 @@ class _Lost(io.RawIOBase):
 
 
 def tolerant(stream: TextIO) -> TextIO:
-    """A text stream to the same place, on which writing never fails: messages that nobody can read change no result.
+    """Return a text stream to the same file on which writing never fails, so that lost messages change no result.
 
-    It holds nothing back, either: what Python cannot write when it ends would change the exit code.
+    The stream does not buffer, because a failed flush at exit would change the exit code.
     """
     buffer = io.BufferedWriter(_Lost(stream.fileno()))
     return io.TextIOWrapper(buffer, encoding=stream.encoding, errors="backslashreplace", line_buffering=True)
@@ -51,7 +51,7 @@ def tolerant(stream: TextIO) -> TextIO:
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Send to stderr what is printed meanwhile, by this process or by programs that it starts."""
+    """Redirect stdout to stderr within this context, for this process and for programs that it starts."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -59,7 +59,7 @@ def stdout_to_stderr() -> Iterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        # What was printed past the redirection must not wait for the old stdout. stderr may be full.
+        # Text that is still buffered must not go to the old stdout. stderr may be full.
         with suppress(OSError):
             sys.stdout.flush()
         os.dup2(kept, 1)

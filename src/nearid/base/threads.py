@@ -1,7 +1,7 @@
-"""Compiled work shared out over threads of Python.
+"""Compiled work in parallel Python threads.
 
-Compiled code that lets go of the interpreter's lock runs in parallel on them; numba's own threads would set the number
-of torch's.
+Compiled code that releases the GIL runs in parallel in these threads. The threads of numba are not used, because they
+would change the number of threads of torch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 
 def share_out(threads: int, size: int, work: Callable[[slice], object]) -> None:
-    """Call work on slices that together are range(size), one for each thread."""
+    """Call `work` on slices that together cover range(size), one slice per thread."""
     if threads == 1:
         work(slice(0, size))
         return
@@ -24,5 +24,5 @@ def share_out(threads: int, size: int, work: Callable[[slice], object]) -> None:
 
 @lru_cache(maxsize=1)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    # A forked process has none of the threads of its parent, and needs a pool of its own.
+    # A forked process does not inherit the threads of its parent, so it needs its own pool.
     return ThreadPoolExecutor(threads, thread_name_prefix="nearid")

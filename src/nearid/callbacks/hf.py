@@ -30,8 +30,16 @@ class IdentifiabilityCallback(TrainerCallback):
 
     Examples
     --------
-    >>> probe = Probe("run1:hidden_states.6", tokens, layer="hidden_states.6", pool="last")  # doctest: +SKIP
-    >>> trainer.add_callback(IdentifiabilityCallback(trainer, probe, every=200))  # doctest: +SKIP
+    >>> import nearid, numpy as np
+    >>> from torch import nn
+    >>> from transformers import Trainer, TrainingArguments
+    >>> from nearid.callbacks.hf import IdentifiabilityCallback
+    >>> from nearid.callbacks.probe import Probe
+    >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
+    >>> finished, model = (nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)) for _ in range(2))
+    >>> probe = Probe(nearid.extract(finished, inputs), inputs, layer="2")
+    >>> trainer = Trainer(model, TrainingArguments("out", report_to=[], use_cpu=True))
+    >>> trainer.add_callback(IdentifiabilityCallback(trainer, probe, every=200))
     """
 
     def __init__(self, trainer: Any, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:
@@ -54,7 +62,7 @@ class IdentifiabilityCallback(TrainerCallback):
             return
         values = self._look(self._trainer.model, state.global_step, when)
         if values:
-            # Logging resets what is due in this step, such as the loss.
+            # Logging resets flags of this step, such as the one that logs the loss.
             due = control.should_log
             self._trainer.log(values)
             control.should_log = due

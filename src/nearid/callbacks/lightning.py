@@ -35,8 +35,14 @@ class IdentifiabilityCallback(Callback):
 
     Examples
     --------
-    >>> probe = Probe("run1:net.2", "pictures", layer="net.2")  # doctest: +SKIP
-    >>> trainer = lightning.Trainer(callbacks=[IdentifiabilityCallback(probe, every=200)])  # doctest: +SKIP
+    >>> import lightning, nearid, numpy as np
+    >>> from torch import nn
+    >>> from nearid.callbacks.lightning import IdentifiabilityCallback
+    >>> from nearid.callbacks.probe import Probe
+    >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
+    >>> finished = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    >>> probe = Probe(nearid.extract(finished, inputs), inputs, layer="2")
+    >>> trainer = lightning.Trainer(callbacks=[IdentifiabilityCallback(probe, every=200)], accelerator="cpu")
     """
 
     def __init__(self, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:

@@ -49,6 +49,7 @@ class Probe:
     --------
     >>> import nearid, numpy as np
     >>> from torch import nn
+    >>> from nearid.callbacks.probe import Probe
     >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
     >>> finished = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     >>> probe = Probe(nearid.extract(finished, inputs), inputs, layer="2")
@@ -90,19 +91,31 @@ class Probe:
         dict of str to float
             "rigid_error", "rigid_r2" and so on. Lower errors are closer; 0 is the same representation.
         """
-        # Nobody needs to know which weights these were: a hash of all of them would be slow at each measurement.
+        # No hash of the weights: it is not needed and would be slow at each measurement.
         network = Network(self._module(model), type(model).__name__, hashed=False)
         with torch.random.fork_rng(devices=_devices(model)):
             layers = extract(network, self._inputs, layers=[self._layer], **self._options)
         if len(layers) != 1:
-            raise InputError(f"{self._layer} gives {len(layers)} layers, {', '.join(layers)}; name one of them.")
+            raise InputError(
+                f"{self._layer} matches {len(layers)} layers: {', '.join(layers)}. Give one of them as `layer`."
+            )
         (rows,) = layers.values()
         groups = compare(rows, self._reference, folds=self._folds, permutations=1, blocks=self._blocks).groups
         errors = {f"{name}_error": group.epsilon.value for name, group in groups.items()}
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 
     def try_measure(self, model: nn.Module) -> dict[str, float]:
-        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues."""
+        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            The model in training.
+
+        Returns
+        -------
+        dict of str to float
+        """
         try:
             return self.measure(model)
         except InputError as error:
@@ -115,7 +128,9 @@ class Probe:
         try:
             return model.get_submodule(self._part)
         except AttributeError:
-            raise InputError(f"{type(model).__name__} has no module {self._part} to run the probe through.") from None
+            raise InputError(
+                f"{type(model).__name__} has no module {self._part!r}, which was given as `part` of the probe."
+            ) from None
 
 
 class Look:

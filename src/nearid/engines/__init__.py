@@ -1,1 +1,1 @@
-"""Where passes over rows run: this process, several processes, or a Dask cluster."""
+"""Engines, which run passes over rows in this process, in several processes, or on a Dask cluster."""

@@ -1,4 +1,4 @@
-"""Where passes over row blocks and independent tasks run: one interface, and the one tree in which parts are merged."""
+"""The interface of engines, which run passes over row blocks and independent tasks, and the tree that merges parts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ A = TypeVar("A")
 L = TypeVar("L")
 T = TypeVar("T")
 
-# Children of a node of the tree.
+# Number of children of a node of the tree.
 FAN_IN = 8
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What became of a task that gave no result.
+    """Error of a task that gave no result.
 
     Attributes
     ----------
     error : str
-        What went wrong, in a line.
+        The error message in one line.
     trace : str
-        Where, as Python tells it; empty where its process ended without a word.
+        The Python traceback. Empty if the process ended without one.
     """
 
     error: str
@@ -33,10 +33,17 @@ class Failure:
 
 
 class Engine(ABC):
-    """Something that runs the same task on every item: passes, whose parts are merged, or tasks that stand alone."""
+    """Base class of engines. An engine runs one task on many items and merges the results, or keeps them separate.
+
+    Examples
+    --------
+    >>> from nearid.engines.local import Local
+    >>> Local().reduce(lambda item: [item**2], [1, 2, 3], merge=lambda into, part: into + part)
+    [14]
+    """
 
     def __deepcopy__(self, memo: object) -> Self:
-        """An engine is a place: a copy of an estimator that runs there runs in the same place."""
+        """Return the engine itself, so that the copy of an estimator uses the same engine."""
         return self
 
     @abstractmethod
@@ -49,29 +56,29 @@ class Engine(ABC):
         large: bool = False,
         tick: Callable[[], object] | None = None,
     ) -> list[T]:
-        """Merge the partial results of task(item, *shared) over all items.
+        """Return the merged partial results of task(item, *shared) over all items.
 
-        The order of merging depends on the number of items alone, never on threads, workers or time, and tasks run with
-        one thread of BLAS: every engine gives the same bytes. Where partial results are large, the last digits may
-        differ, as products then use all threads.
+        The order of merging depends only on the number of items, not on threads, workers or timing. Tasks run with one
+        BLAS thread. So every engine returns exactly the same numbers. If `large` is set, products use all threads,
+        and the last digits may differ.
 
         Parameters
         ----------
         task : callable
-            Gives one or more partial results, each of which is merged with those in the same place of the other items.
-            Tasks and what they are given are picklable; a task may run more than once.
+            Returns one or more partial results. The first results of all items are merged, then the second ones, and
+            so on. The task and its arguments must be picklable. A task may run more than once.
         items : sequence
-            Small descriptions of what to work on, at least one.
+            Small descriptions of the work, at least one.
         *shared : object
-            What all tasks are given. Arrays and other objects travel once for as long as they live, so they must not
-            change; numbers, None and tuples travel with every task.
+            Further arguments of all tasks. Arrays and other objects are sent once while they exist, so they must not
+            change. Numbers, None and tuples are sent with every task.
         merge : callable
-            merge(into, part) gives the merged result; it may overwrite `into`, never `part`.
+            merge(into, part) returns the merged result. It may overwrite `into`, but not `part`.
         large : bool
-            Whether partial results are so large that one at a time is to be held: all items are merged in order,
-            without a tree, and in this process the items come one by one, with all of BLAS's threads.
+            Whether the partial results are so large that only one should be in memory. Items are then merged in
+            order, without a tree. In this process they are computed one by one, with all BLAS threads.
         tick : callable, optional
-            Called once per finished item, for progress.
+            Called once per finished item, to report progress.
 
         Returns
         -------
@@ -83,34 +90,47 @@ class Engine(ABC):
     def each(
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
     ) -> Generator[tuple[int, T | Failure], None, None]:
-        """Run long tasks that know nothing of each other; give the place and result of each as it is done.
+        """Run long independent tasks, and yield the position and the result of each item when it is done.
 
-        A task that fails, or whose process dies, gives a `Failure` and takes no other with it. Tasks run in other
-        processes than this, with one thread of BLAS.
+        If a task fails or its process dies, its result is a `Failure`, and the other tasks continue. Tasks run in
+        other processes, with one BLAS thread each.
 
         Parameters
         ----------
         task : callable
-            A function that other processes can import; items and results are picklable.
+            A function that other processes can import. Items and results must be picklable.
         items : sequence
         begun : callable, optional
-            Told the place of each item that is begun, where the engine knows.
+            Called with the position of each item when it begins, if the engine knows this.
         """
 
 
-# Engines by the name that `engine=` and `--engine` take.
+# Engines by their names in `engine=` and `--engine`.
 ENGINES: dict[str, Callable[[str], AbstractContextManager[Engine]]] = {}
 
 
 def register_engine(name: str, opener: Callable[[str], AbstractContextManager[Engine]]) -> None:
-    """Make an engine known wherever an engine is taken; `del ENGINES[name]` takes it back.
+    """Register an engine, so that it can be used everywhere. `del ENGINES[name]` undoes this.
 
     Parameters
     ----------
     name : str
-        What `engine` is to be, or how it begins: "name" and "name:anything" are opened.
+        The value of `engine` that selects it: "name" or "name:anything".
     opener : callable
-        Given what the user typed, returns a context that gives the engine and closes it at the end.
+        Receives the value of `engine` and returns a context manager that opens the engine and closes it at the end.
+
+    Examples
+    --------
+    >>> from contextlib import nullcontext
+    >>> import numpy as np
+    >>> import nearid
+    >>> from nearid.engines.base import ENGINES, register_engine
+    >>> from nearid.engines.local import Local
+    >>> register_engine("mine", lambda name: nullcontext(Local()))
+    >>> x = np.random.default_rng(0).normal(size=(60, 2))
+    >>> nearid.compare(x, 2 * x, engine="mine", permutations=1).verdict.group
+    'permutation'
+    >>> del ENGINES["mine"]
     """
     ENGINES[name] = opener
 
@@ -122,10 +142,10 @@ def merge_tree(
     end: Callable[[A], L],
     fan_in: int | None = FAN_IN,
 ) -> L:
-    """Merge leaves in a tree whose nodes have `fan_in` children (None: one node for all), as the leaves come.
+    """Return the leaves merged in a tree whose nodes have `fan_in` children (None: one node), as the leaves arrive.
 
-    A node begins with its first child, adds the others in order, and ends as a child of the next level; one
-    unfinished node a level is held.
+    A node starts with its first child and adds the others in order. It then becomes a child of the next level. At most
+    one unfinished node per level is in memory.
     """
     levels: list[tuple[A, int] | None] = []
 
@@ -143,7 +163,7 @@ def merge_tree(
         put(leaf, 0)
     if not levels:
         raise ValueError("There is nothing to merge: at least one item is needed.")
-    # What is unfinished is the last child of the next level.
+    # An unfinished node becomes the last child of the next level.
     level = 0
     while True:
         node, levels[level] = levels[level], None
@@ -155,14 +175,14 @@ def merge_tree(
 
 
 def merge_parts(into: list[T], parts: Iterable[T], merge: Callable[[T, T], T]) -> list[T]:
-    """Merge partial results place by place; parts are taken one at a time."""
+    """Return partial results merged position by position. Parts are taken one at a time."""
     for place, part in enumerate(parts):
         into[place] = merge(into[place], part)
     return into
 
 
 def held_nodes(items: int) -> int:
-    """Unfinished nodes that the tree of so many items holds at most."""
+    """Return the maximum number of unfinished nodes in the tree of so many items."""
     levels = 1
     while items > FAN_IN:
         items, levels = -(-items // FAN_IN), levels + 1

@@ -1,4 +1,4 @@
-"""Passes and tasks on a Dask cluster: workers read the blocks from storage, and only sums come back."""
+"""Passes and tasks on a Dask cluster. Workers read the blocks from storage, and only sums are sent back."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Seconds to wait for a scheduler to answer, and for a worker to be (back) there.
+# Seconds to wait for an answer of the scheduler, and for a worker to be available (again).
 ANSWER, RETURN = 10, 60
-# Seconds between looks at whether there are workers at all.
+# Seconds between two checks of whether there are any workers.
 LOOK = 5
-# Runs of a pass, of which all but the last may be lost with their workers.
+# Number of attempts to run a pass before lost workers raise an error.
 RUNS = 4
 
 
 class PassLost(Exception):
-    """A pass came to no end because workers, or what they held, are gone."""
+    """A pass did not finish because workers, or data on them, were lost."""
 
 
 class WorkersLost(Failure):
-    """A task whose workers died, perhaps of it."""
+    """A task whose workers died, perhaps because of this task."""
 
 
 class Cluster(Engine):
     """Passes on a Dask cluster.
 
-    Rows of files are read by the workers, so that only the path travels; rows in memory travel once to every worker.
-    A worker that dies costs what it held: Dask computes lost sums again, and where shared data is lost with the only
-    worker that had it, the pass is run again. The sums are merged in the same tree, so the result is the same.
+    Workers read the rows of files themselves, so only the path is sent. Rows in memory are sent once to every worker.
+    If a worker dies, Dask computes lost sums again. If shared data is lost with the only worker that held it, the pass
+    is run again. The sums are merged in the same tree, so the result is the same.
 
     Parameters
     ----------
     client : str or distributed.Client
-        The address of a scheduler, or a client, which is then left open.
+        The address of a scheduler, or a client. A given client is not closed.
     """
 
     def __init__(self, client: str | Client) -> None:
@@ -68,7 +68,7 @@ class Cluster(Engine):
         self._check_versions()
 
     def _check_versions(self) -> None:
-        """Refuse another nearid on the cluster: its tasks could not be read there, or would compute something else."""
+        """Raise an error if the cluster has another version of nearid, because tasks could fail or differ there."""
         name = "nearid:__version__"
         try:
             versions = {
@@ -80,7 +80,7 @@ class Cluster(Engine):
         if versions != {__version__}:
             self.__exit__()
             raise EngineError(
-                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(versions))} and this process "
+                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(versions))}, but this process has "
                 f"{__version__}. Install nearid {__version__} where the scheduler and the workers run."
             )
 
@@ -105,7 +105,7 @@ class Cluster(Engine):
         done = 0
 
         def finished(count: int) -> None:
-            # A pass that is run again does not count twice.
+            # Items of a repeated pass are not counted twice.
             nonlocal done
             if count > done:
                 done = count
@@ -121,7 +121,7 @@ class Cluster(Engine):
                 self._sent.clear()
         raise EngineError(
             f"Workers of the Dask cluster at {self._address} were lost in {RUNS} runs of the same pass ({lost}). "
-            "They may have too little memory: see their logs, and give them more memory or fewer threads."
+            "They may have too little memory. Check their logs, and give them more memory or fewer threads."
         )
 
     def _run(
@@ -142,7 +142,7 @@ class Cluster(Engine):
         def node(children: list[Future[Any]]) -> Future[Any]:
             if len(children) == 1:
                 return children[0]
-            # Merged as soon as can be, so that few partial results are held.
+            # Merged as soon as possible, so that few partial results are in memory.
             return self._client.submit(merge_on_worker, merge, *children, pure=False, priority=1)
 
         with as_pass_lost():
@@ -152,7 +152,8 @@ class Cluster(Engine):
             del leaves
         try:
             for count in range(len(items)):
-                # In order, so that of several errors the first is told. What is done is let go: only the tree needs it.
+                # In order, so that the first of several errors is reported. Finished futures are released, because
+                # only the tree needs them.
                 self._await(waiting.pop(0))
                 finished(count + 1)
             self._await(waiting[0])
@@ -160,21 +161,21 @@ class Cluster(Engine):
                 result: list[T] = waiting[0].result()
             return result
         finally:
-            # Dask stops what nobody waits for, also where the traceback of an error is kept.
+            # Cancelled explicitly, because the traceback of an error may keep references to the futures.
             waiting.clear()
             sent.clear()
 
     def each(
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
     ) -> Generator[tuple[int, T | Failure], None, None]:
-        """See `Engine.each`; when a task is begun, only the cluster knows."""
+        """See `Engine.each`. `begun` is not called, because only the cluster knows when a task begins."""
         suspects = []
         for k, result in self._as_done(task, items):
             if isinstance(result, WorkersLost):
                 suspects.append(k)
             else:
                 yield k, result
-        # A worker dies with all that waits for it: only a task that runs alone can be blamed for its death.
+        # If a worker dies, all of its tasks are lost. Only a task that ran alone can be the cause.
         for k in suspects:
             for _, result in self._as_done(task, [items[k]]):
                 yield k, result
@@ -204,27 +205,27 @@ class Cluster(Engine):
                 return future.result()
         except PassLost as lost:
             if not future.cancelled():
-                return WorkersLost(f"The workers that ran it were lost ({lost}); they may have too little memory.")
-            # Only with the scheduler are futures lost that nobody let go.
+                return WorkersLost(f"The workers that ran it were lost ({lost}). They may have too little memory.")
+            # Futures that nobody released are lost only together with the scheduler.
             self._await_worker()
             raise EngineError(
                 f"The Dask cluster at {self._address} has lost its tasks. Repeat the call: finished work is kept."
             ) from lost
 
     def _send(self, value: Any) -> Any:
-        """A future of a value that every worker holds, sent once for as long as the value lives."""
+        """Return a future of a value on every worker. The value is sent only once while it exists."""
         if id(value) in self._sent:
             return self._sent[id(value)]
         try:
             weakref.finalize(value, self._sent.pop, id(value), None).atexit = False
         except TypeError:
             return value
-        # Hashing would read all of an array, and equal keys of released data can be waited for in vain.
+        # Not hashed: hashing would read the whole array, and with equal keys of released data Dask may wait forever.
         [self._sent[id(value)]] = self._client.scatter([value], broadcast=True, hash=False)
         return self._sent[id(value)]
 
     def _await(self, future: Future[Any]) -> None:
-        """Wait until a future is done; raise what went wrong."""
+        """Wait until a future is done, and raise its error if it has one."""
         from distributed import KilledWorker
 
         while not future.done():
@@ -246,14 +247,14 @@ class Cluster(Engine):
             )
         if isinstance(error, OSError | ReadError):
             raise EngineError(
-                f"A worker at {self._address} cannot read the rows ({error}). Workers read files by themselves: the "
+                f"A worker at {self._address} cannot read the rows ({error}). Workers read the files themselves: the "
                 "same path must lead to the same file on all their machines."
             )
         if error is not None:
             raise error
 
     def _await_worker(self) -> None:
-        """Wait until there is a worker; tell when the scheduler or all workers stay away."""
+        """Wait for a worker. If the scheduler or all workers stay away, raise an error."""
         began = time.monotonic()
         while self._client.status == "connecting" and time.monotonic() < began + ANSWER:
             time.sleep(0.1)
@@ -268,14 +269,14 @@ class Cluster(Engine):
             ) from None
         except (OSError, RuntimeError):
             raise EngineError(
-                f"The Dask scheduler at {self._address} is gone. Start it again and repeat the call. If a "
-                "checkpoint is kept, the fit continues from its last pass."
+                f"The Dask scheduler at {self._address} no longer answers. Start it again and repeat the call. If the "
+                "fit has a checkpoint, it continues from its last pass."
             ) from None
 
 
 @contextmanager
 def open_cluster(address: str) -> Iterator[Cluster]:
-    """The cluster of the scheduler at an address; for "dask" a new one of this machine's cores."""
+    """Open the cluster of the scheduler at an address; for "dask", a new cluster on the cores of this machine."""
     try:
         from distributed import LocalCluster
     except ImportError:
@@ -285,14 +286,14 @@ def open_cluster(address: str) -> Iterator[Cluster]:
     with ExitStack() as stack:
         if address == "dask":
             stack.enter_context(no_working_folder())
-            # Processes that die are started again meanwhile.
+            # Worker processes that die are started again.
             own = LocalCluster(
                 n_workers=cores(),
                 threads_per_worker=1,
                 dashboard_address=None,
-                # Even without a dashboard there is a server for it, which by default would complain of a port in use.
+                # Dask starts a server even without a dashboard, and warns if the default port is in use.
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                # What goes wrong is raised here, once and in words.
+                # Errors are raised here once, so the logs are not needed.
                 silence_logs=logging.CRITICAL,
             )
             address = stack.enter_context(own).scheduler_address
@@ -301,7 +302,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
 
 @contextmanager
 def as_pass_lost() -> Iterator[None]:
-    """Turn what Dask raises when a connection or data is gone into PassLost."""
+    """Turn the errors of Dask for lost connections or data into PassLost."""
     from distributed import CancelledError
 
     try:
@@ -311,13 +312,13 @@ def as_pass_lost() -> Iterator[None]:
 
 
 def run_on_worker(task: Callable[..., Iterable[T]], item: Any, *shared: Any) -> list[T]:
-    """A leaf of the tree; a worker has as many threads for tasks as it is to use."""
+    """Compute a leaf of the tree with one BLAS thread, because the worker runs several tasks in parallel."""
     with one_blas_thread:
         return list(task(item, *shared))
 
 
 def merge_on_worker(merge: Callable[[T, T], T], first: list[T], *others: list[T]) -> list[T]:
-    """A node of the tree; Dask may give its children to someone again, so the first is copied before it is added to."""
+    """Compute a node of the tree. The first child is copied before it is changed, because Dask may reuse it."""
     merged = deepcopy(first)
     for parts in others:
         merged = merge_parts(merged, parts, merge)

@@ -1,4 +1,4 @@
-"""Passes over row blocks in this process, by threads; and opening the engine that a user names."""
+"""Passes over row blocks by threads of this process, and opening the engine that a user names."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ S = TypeVar("S")
 T = TypeVar("T")
 Block = tuple[int, int]
 
-# Blocks of about this many bytes (as float64): their fifths fit a core's cache, and they amortise the sums they end in.
+# Size of a block in bytes (as float64). A fifth of it fits the cache of a core, and it is large enough to amortise
+# the cost of adding up the sums.
 BLOCK_BYTES = 32 << 20
-# Few rows are cut into this many blocks, so that threads have something to share; not below the bytes worth sharing.
+# Few rows are split into this many blocks, so that threads can share the work, but not into smaller blocks than this.
 LEAST_BLOCKS, LEAST_BYTES = 8, 1 << 20
 
 
 def blocks(n: int, width: int) -> list[Block]:
-    """Cut n rows of `width` columns into (start, stop) blocks; depends on the shape alone, never on the threads."""
+    """Return the (start, stop) blocks of n rows of `width` columns. They depend only on the shape, not on threads."""
     row_bytes = 8 * max(width, 1)
-    # Sums of products of fewer rows than columns take longer to write and to add up than to compute.
+    # With fewer rows than columns, writing and adding the sums of products takes longer than computing them.
     least = max(LEAST_BYTES // row_bytes, width, -(-n // LEAST_BLOCKS))
     rows = max(256, min(BLOCK_BYTES // row_bytes, least))
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Libraries:
-    """Libraries with threads of their own that this process has loaded.
+    """Loaded libraries that have their own threads.
 
-    Looking for them takes longer than many a pass, so they are kept until further modules are imported: these may have
-    brought further libraries.
+    Searching for them takes longer than a small pass, so the list is kept until further modules are imported, which
+    may have loaded further libraries.
     """
 
     def __init__(self) -> None:
@@ -51,7 +52,7 @@ class _Libraries:
         self._modules = 0
 
     def limit(self, user_api: str | None = None) -> Any:
-        """Hold the libraries of one kind, or all, at one thread: a context that can also be ended by hand."""
+        """Return a context in which the libraries of one kind, or all, use one thread. It can also be ended by hand."""
         from threadpoolctl import ThreadpoolController
 
         modules = len(sys.modules)
@@ -64,7 +65,7 @@ libraries = _Libraries()
 
 
 class _OneBlasThread:
-    """Hold BLAS at one thread while any pass runs; passes of several threads may begin and end in any order."""
+    """Limit BLAS to one thread while any pass runs. Passes in several threads may begin and end in any order."""
 
     def __init__(self) -> None:
         self._lock, self._holders = Lock(), 0
@@ -84,7 +85,7 @@ class _OneBlasThread:
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
-        """Give BLAS its threads back for a while, for one large pass within what holds it at one."""
+        """Let BLAS use all of its threads within this context, for one large pass."""
         with self._lock:
             held = self._holders > 0 and self._limits is not None
             if held:
@@ -111,12 +112,12 @@ def ordered_map(
     Parameters
     ----------
     function : callable
-        Called in a worker thread; numpy releases the GIL where it matters.
+        Called in a worker thread. numpy releases the GIL in the expensive parts.
     items : sequence
     workers : int, optional
-        Threads; all cores by default. With 1 the work is done here and BLAS keeps its own threads.
+        Number of threads. Default: all cores. With 1, the work is done in this thread, and BLAS keeps its threads.
     tick : callable, optional
-        Called once per finished item, for progress.
+        Called once per finished item, to report progress.
     """
     workers = min(workers or cores(), len(items))
     if workers <= 1:
@@ -144,7 +145,14 @@ def ordered_map(
 
 
 class Local(Engine):
-    """This machine: passes by threads of this process, independent tasks by a process for each core."""
+    """Engine on this machine: passes run in threads of this process, independent tasks in one process per core.
+
+    Examples
+    --------
+    >>> from nearid.engines.local import Local
+    >>> Local().reduce(lambda item: [item**2], [1, 2, 3], merge=lambda into, part: into + part)
+    [14]
+    """
 
     def reduce(
         self,
@@ -159,17 +167,17 @@ class Local(Engine):
 
         def run(item: Any) -> Iterable[T]:
             parts = task(item, *shared)
-            # A generator is left to the merging where its parts are too large to be held together.
+            # If the parts are too large to hold all of them, the generator is passed on to the merging.
             return parts if large else list(parts)
 
         def add(node: list[T], parts: Iterable[T]) -> list[T]:
             return merge_parts(node, parts, merge)
 
         if large:
-            # Several blocks of wide rows: one at a time fits the memory, so BLAS has to work in threads.
+            # Only one block of wide rows fits the memory at a time, so BLAS must use several threads.
             with one_blas_thread.lifted() if len(items) > 1 else nullcontext():
                 return list(merge_tree(ordered_map(run, items, workers=1, tick=tick), list, add, list, None))
-        # Also where there is but one item: the last digits of a product depend on the threads of BLAS.
+        # Also with a single item, because the last digits of a product depend on the number of BLAS threads.
         with one_blas_thread:
             return list(merge_tree(ordered_map(run, items, tick=tick), list, add, list))
 
@@ -186,19 +194,19 @@ LOCAL = Local()
 
 
 def open_engine(engine: str | Engine | None) -> AbstractContextManager[Engine]:
-    """A context that gives an engine and closes at the end what was opened for it; a wrong name is refused at once.
+    """Return a context manager that opens an engine and closes it at the end. A wrong name raises an error at once.
 
     Parameters
     ----------
     engine : {"local", "dask"}, address, Engine or None
-        None and "local": this process. "dask": a Dask cluster of as many processes as this machine has cores, for as
-        long as it is needed. An address such as "tcp://127.0.0.1:8786": the cluster of the Dask scheduler there.
-        Others by the name under which `register_engine` made them known. An engine is given back as it is.
+        None and "local" use this process. "dask" starts a Dask cluster with one process per core of this machine, and
+        stops it at the end. An address such as "tcp://127.0.0.1:8786" uses the cluster of the Dask scheduler there.
+        Other names are those of `register_engine`. An engine object is used unchanged.
     """
     if isinstance(engine, Engine):
         return nullcontext(engine)
     given = "local" if engine is None else str(engine)
-    # What begins with no known name is an address.
+    # Everything that does not begin with a known name is an address.
     opener = ENGINES.get(given.partition(":")[0]) or (ENGINES["dask"] if ":" in given else None)
     if opener is None:
         names = ", ".join(f'"{name}"' for name in ENGINES)

@@ -1,4 +1,4 @@
-"""Independent tasks in processes of their own: one that fails or dies takes no other with it."""
+"""Independent tasks in separate processes. If one fails or dies, the others continue."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# As many processes as cores: more threads would only fight over them.
+# One thread per process, because there is one process per core.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SAFE_PATH = "PYTHONSAFEPATH"
-# Seconds that a process is given to end.
+# Seconds to wait for a process to end.
 END = 5
 
 
 def in_processes(
     task: Callable[[Any], T], items: Sequence[Any], workers: int, begun: Callable[[int], object] | None = None
 ) -> Generator[tuple[int, T | Failure], None, None]:
-    """Run task(item) in at most `workers` processes; give the place and result of each item as it is done.
+    """Run task(item) in at most `workers` processes, and yield the position and result of each item when it is done.
 
-    The processes are spawned, not forked: a fork of a process with threads may hang, and torch has threads.
+    The processes are spawned, not forked, because a fork of a process with threads, such as those of torch, may hang.
     """
     waiting = deque(range(len(items)))
     running: dict[Connection, tuple[SpawnProcess, int]] = {}
 
-    # A script of the user's is not run again in the processes, unless the tasks are defined in it.
+    # The user's script is not run again in the processes, unless the tasks are defined in it.
     alone = task.__module__ != "__main__" and all(type(item).__module__ != "__main__" for item in items)
 
     def give(pipe: Connection, process: SpawnProcess) -> None:
@@ -49,7 +49,7 @@ def in_processes(
         try:
             pipe.send((task, items[place]))
         except BrokenPipeError:
-            # It died before its task; the end of its pipe tells below.
+            # The process died before its task. The closed pipe is handled below.
             return
 
     try:
@@ -78,7 +78,7 @@ def in_processes(
 
 
 def attempt(task: Callable[[Any], T], item: Any) -> T | Failure:
-    """The result of a task, or what went wrong."""
+    """Return the result of a task, or a Failure."""
     from nearid.engines.local import one_blas_thread
 
     try:
@@ -89,7 +89,7 @@ def attempt(task: Callable[[Any], T], item: Any) -> T | Failure:
 
 
 def failure(error: Exception) -> Failure:
-    """An error in words."""
+    """Return an error as a Failure with its message and traceback."""
     words = "".join(traceback.format_exception_only(error)).strip()
     return Failure(words, "".join(traceback.format_exception(error)))
 
@@ -100,16 +100,16 @@ def _start(alone: bool) -> tuple[Connection, SpawnProcess]:
     process = context.Process(target=_serve, args=(theirs,), daemon=True)
     with no_working_folder(), _no_main() if alone else nullcontext():
         process.start()
-    # Only the process may hold its end, so that its death closes the pipe.
+    # Only the child process may hold its end of the pipe, so that its death closes the pipe.
     theirs.close()
     return ours, process
 
 
 @contextmanager
 def no_working_folder() -> Iterator[None]:
-    """Let processes that are started meanwhile not import modules from files that happen to lie here.
+    """Prevent processes that are started in this context from importing modules from the working folder.
 
-    A process that Python spawns looks into the working folder first, before it gets the paths of its parent.
+    A spawned Python process searches the working folder first, before it gets the paths of its parent.
     """
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
@@ -124,10 +124,10 @@ def no_working_folder() -> Iterator[None]:
 
 @contextmanager
 def _no_main() -> Iterator[None]:
-    """Let a process that is started meanwhile not import the main module.
+    """Prevent a process that is started in this context from importing the main module.
 
-    Python would import it there as __mp_main__: a script without `if __name__ == "__main__"` would run from its
-    beginning, and try to start processes of its own.
+    Python would import it as __mp_main__. A script without `if __name__ == "__main__"` would then run from its
+    beginning and try to start processes itself.
     """
     main = sys.modules["__main__"].__dict__
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
@@ -147,11 +147,11 @@ def _end(pipe: Connection, process: SpawnProcess) -> None:
 
 
 def _serve(pipe: Connection) -> None:
-    """Work off tasks until the pipe is closed."""
-    # Ctrl-C reaches all processes of a terminal; the parent decides.
+    """Run tasks until the pipe is closed."""
+    # Ctrl-C reaches all processes of a terminal, but the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    # What a task prints must not come between the lines of a result on stdout.
+    # The output of a task must not be mixed into the result on stdout.
     os.dup2(2, 1)
     Thread(target=_leave_with_parent, daemon=True).start()
     while True:
@@ -173,7 +173,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _leave_with_parent() -> None:
-    """A parent that was killed leaves nobody to work for."""
+    """End this process when its parent was killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -181,5 +181,5 @@ def _leave_with_parent() -> None:
 
 
 def _death(code: int | None) -> str:
-    killed = " (killed, perhaps for want of memory)" if code == -9 else ""
+    killed = " (killed, perhaps because memory ran out)" if code == -9 else ""
     return f"Its process ended without a result: exit code {code}{killed}."

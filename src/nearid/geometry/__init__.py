@@ -1,1 +1,1 @@
-"""What the theorems ask of heads, class vectors and decoders, and the transforms and bounds that follow from it."""
+"""Conditions of the theorems on heads, class vectors and decoders, and the transforms and bounds that follow."""

@@ -1,9 +1,10 @@
-"""What bi-Lipschitz decoders guarantee: bounds of Nelson et al. (2026), what is proven and what is fitted kept apart.
+"""Bounds for bi-Lipschitz decoders (Nelson et al. 2026). Proven and fitted quantities are kept separate.
 
 Theorem 1. Two optimal models whose decoders are locally L-bi-Lipschitz are linked by an L^2-bi-Lipschitz map of their
 latents, which is an (L^2 - 1) D-near-isometry for latents of diameter D and convex support. Near-isometries are near
 isometries (Alestalo, Trotsenko and Vaisala 2001): for L^2 - 1 < 1 there is a rigid motion within
-c_d D sqrt(L^2 - 1). That c_d exists and depends on the dimension alone is proven; its size is given or fitted here.
+c_d D sqrt(L^2 - 1). It is proven that c_d exists and depends only on the dimension. Its size is given by the caller or
+fitted.
 """
 
 from dataclasses import dataclass
@@ -48,36 +49,38 @@ class FittedRate:
     Attributes
     ----------
     constant : Estimate
-        c by least squares. It describes these runs and proves nothing about others.
+        c by least squares. It describes only these runs.
     r2 : float
-        Explained share of the variance of the errors; below 0 if their mean explains more.
+        Share of the variance of the errors that the curve explains. It is below 0 if the mean explains more.
     """
 
     constant: Estimate
     r2: float
 
     def at(self, lipschitz: ArrayLike) -> np.ndarray:
-        """The curve at some constants."""
+        """Return the error on the curve at given constants."""
         return np.asarray(self.constant.value * rate(lipschitz))
 
 
 def rate(lipschitz: ArrayLike) -> np.ndarray:
-    """sqrt(L^2 - 1), of bi-Lipschitz constants."""
+    """Return sqrt(L^2 - 1) for bi-Lipschitz constants L."""
     constants = np.asarray(lipschitz, dtype=np.float64)
     if not (constants >= 1).all():
-        raise InputError(f"A bi-Lipschitz constant is at least 1, but {constants.min()} was given.")
+        raise InputError(f"Bi-Lipschitz constants must be at least 1, but {constants.min()} was given.")
     return np.asarray(np.sqrt((constants - 1) * (constants + 1)))
 
 
 def rigid_bound(lipschitz: float, constant: float | None = None) -> RigidBound:
-    """Theorem 1: how far two optimal models may be from a rigid motion, over the diameter of the latents.
+    """Return the bound of Theorem 1: the error of the best rigid motion between two optimal models.
+
+    The error is relative to the diameter of the latents.
 
     Parameters
     ----------
     lipschitz : float
         A bound on the local bi-Lipschitz constants of both decoders.
     constant : float, optional
-        The c_d of Alestalo, Trotsenko and Vaisala, or one that was fitted.
+        The constant c_d of Alestalo, Trotsenko and Vaisala, or a fitted one.
 
     Returns
     -------
@@ -86,6 +89,7 @@ def rigid_bound(lipschitz: float, constant: float | None = None) -> RigidBound:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import rigid_bound
     >>> bound = rigid_bound(1.25, constant=2.0)
     >>> bound.applies, bound.rate, bound.epsilon
     (True, 0.75, 1.5)
@@ -98,12 +102,12 @@ def rigid_bound(lipschitz: float, constant: float | None = None) -> RigidBound:
 
 
 def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
-    """Fit error = c sqrt(L^2 - 1) to the errors of some runs, as in the paper's Figure 2.
+    """Return the least-squares fit of error = c sqrt(L^2 - 1) to the errors of several runs, as in Figure 2.
 
     Parameters
     ----------
     lipschitz : array of shape (n,)
-        Bi-Lipschitz constants of the runs: their means over samples, or their maxima.
+        Bi-Lipschitz constants of the runs: means or maxima over samples.
     errors : array of shape (n,)
         Rigid error of each run.
 
@@ -114,6 +118,7 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import fit_rate
     >>> fitted = fit_rate([1.0, 1.1, 1.2], [0.0, 0.09, 0.13])
     >>> round(fitted.constant.value, 2)
     0.2
@@ -122,12 +127,15 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
 
     x, y = rate(lipschitz), np.asarray(errors, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 3:
-        raise InputError(f"Constants of shape {x.shape} and errors of {y.shape}: give one of each for at least 3 runs.")
+        raise InputError(
+            f"The constants have shape {x.shape} and the errors {y.shape}, but one constant and one error for each of "
+            "at least 3 runs are expected."
+        )
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InputError("Some constants or errors are not finite: leave these runs out.")
+        raise InputError("Some constants or errors are not finite. Leave these runs out.")
     size = float(x @ x)
     if size == 0:
-        raise InputError("All constants are 1: the curve is 0 everywhere, and there is nothing to fit.")
+        raise InputError("All constants are 1, so the curve is 0 everywhere and cannot be fitted.")
     constant = float(x @ y) / size
     left = y - constant * x
     half = float(stdtrit(len(x) - 1, 0.975) * np.sqrt(left @ left / (len(x) - 1) / size))
@@ -138,15 +146,17 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
 
 
 def statistical_bound(epsilon: float, *, norm: float = 1.0) -> float:
-    """Structural implies statistical (A.5): runs within epsilon of the truth are within (1 + K) epsilon of each other.
+    """Return the largest distance of two runs that are both within epsilon of the truth: (1 + K) epsilon (A.5).
+
+    So structural near-identifiability implies statistical near-identifiability.
 
     Parameters
     ----------
     epsilon : float
         Largest error of either run against the truth, up to the group.
     norm : float
-        K, a bound on the operator norm of the group's elements: 1 for signed permutations and rigid motions, the
-        ratio of the runs' scales if one scale is free.
+        K, a bound on the operator norm of the elements of the group. It is 1 for signed permutations and rigid
+        motions, and the ratio of the scales of the runs if the scale is free.
 
     Returns
     -------
@@ -155,18 +165,19 @@ def statistical_bound(epsilon: float, *, norm: float = 1.0) -> float:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import statistical_bound
     >>> statistical_bound(0.1)
     0.2
     """
     if not epsilon >= 0 or not norm > 0:
-        raise InputError(f"An error of at least 0 and a norm above 0 are expected, not {epsilon} and {norm}.")
+        raise InputError(f"epsilon must be at least 0 and norm above 0, but they are {epsilon} and {norm}.")
     return (1 + norm) * epsilon
 
 
 def leaky_relu_bound(leak: float, activations: int) -> tuple[float, float]:
-    """Bi-Lipschitz constant of orthogonal layers with LeakyReLU between them, proven: at most leak^-activations.
+    """Return the proven bound leak^-activations on the bi-Lipschitz constant of orthogonal layers with LeakyReLU.
 
-    Every activation multiplies coordinates by a number between the leak and 1. Layers with orthonormal columns keep
+    Every activation multiplies each coordinate by the leak or by 1. Layers with orthonormal columns preserve
     lengths. So all stretches lie between leak^activations and 1.
 
     Parameters
@@ -174,27 +185,30 @@ def leaky_relu_bound(leak: float, activations: int) -> tuple[float, float]:
     leak : float
         Slope for negative inputs, above 0 and at most 1.
     activations : int
-        LeakyReLU layers of the decoder.
+        Number of LeakyReLU layers of the decoder.
 
     Returns
     -------
     tuple of float
-        The bound, and the bound under the best global scale, which is its root; infinite beyond the range of floats.
+        The bound, and its square root, which is the bound under the best global scale. Both are infinite if they
+        exceed the range of floats.
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import leaky_relu_bound
     >>> leaky_relu_bound(0.25, 1)
     (4.0, 2.0)
     """
     if not 0 < leak <= 1 or activations < 0:
         raise InputError(
-            f"A leak above 0 and at most 1 and a number of activations are expected, not {leak} and {activations}."
+            "leak must be above 0 and at most 1, and activations a whole number of at least 0, but they are "
+            f"{leak} and {activations}."
         )
     return _power(leak, -activations), _power(leak, -activations / 2)
 
 
 def _power(base: float, exponent: float) -> float:
-    """The power; infinite where it is too large for a float."""
+    """Return the power, or infinity if it is too large for a float."""
     try:
         return float(float(base) ** exponent)
     except OverflowError:

@@ -1,8 +1,8 @@
-"""How far a decoder is from an isometry: local bi-Lipschitz constants, the spectrum of its Jacobians, pairs of rows.
+"""Distance of a decoder from an isometry: local bi-Lipschitz constants, singular values of Jacobians, pairs of rows.
 
-A map that stretches lengths near a point by factors between a and b is bi-Lipschitz there with L = max(b, 1/a). Latents
-in other units have all factors multiplied by one number: the best leaves L = sqrt(b/a), the root of the condition
-number.
+If a map stretches lengths near a point by factors between a and b, it is bi-Lipschitz there with L = max(b, 1/a). A
+change of the units of the latents multiplies all factors by one number. With the best units L is sqrt(b/a), the square
+root of the condition number.
 """
 
 from __future__ import annotations
@@ -16,31 +16,32 @@ from nearid.base.errors import InputError
 from nearid.base.estimate import CONFIDENCE, Estimate
 from nearid.moments import Floats
 
-# Quantiles of the local constants.
+# Quantiles of the local constants that are reported.
 SHARES = (0.05, 0.5, 0.95, 0.99)
 OVER_POINTS = "points, Student's t"
-# Rows whose pairs are all measured.
+# Number of rows of which all pairs are measured.
 PAIRED = 2_000
-# Squared distances below this share of the largest squared length are lost in rounding.
+# Squared distances below this share of the largest squared length are smaller than rounding errors.
 RESOLVED = 1e-12
-# Quantiles of singular values and of ratios of distances.
+# Quantiles of singular values and of ratios of distances that are reported.
 QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True)
 class Maximum:
-    """The largest of the local constants, and how far it can be trusted.
+    """The largest local constant over the points, with two measures of its reliability.
 
     Attributes
     ----------
     value : float
-        A lower bound of the supremum over all latents.
+        The maximum over the points, a lower bound of the supremum over all latents.
     point : int
-        Where it is, counted from 0 among the points.
+        Number of the point with the maximum, counted from 0.
     of_half : float
-        Expected maximum of a random half of the points: where it is much smaller, more points would find more.
+        Expected maximum of a random half of the points. If it is much smaller than `value`, more points would
+        probably give a larger maximum.
     beyond : float
-        With 95% confidence at most this share of the latents has a larger constant, whatever the distribution.
+        With 95% confidence at most this share of the latents has a larger constant. This holds for any distribution.
     """
 
     value: float
@@ -56,10 +57,10 @@ class Distribution:
     Attributes
     ----------
     mean : Estimate
-        Infinite where a point has no finite constant.
+        Mean over the points. It is infinite if the constant of a point is infinite.
     quantiles : dict of float to Estimate
-        5%, 50%, 95% and 99%, with intervals from order statistics, which hold for any distribution. An end that so
-        few points cannot give is 1 below (no constant is smaller) or infinite above.
+        The quantiles 5%, 50%, 95% and 99%. Their intervals come from order statistics and hold for any distribution.
+        With too few points, the lower end is 1 (the smallest possible constant) or the upper end is infinite.
     """
 
     mean: Estimate
@@ -69,20 +70,20 @@ class Distribution:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """Local bi-Lipschitz constants at some points, as they are and under the best global scale.
+    """Local bi-Lipschitz constants at sample points, without and with the best global scale.
 
     Attributes
     ----------
     least, greatest : ndarray of shape (n,)
         Smallest and largest stretch at each point.
     local : Distribution
-        Of L(z) = max(greatest, 1 / least).
+        Distribution of L(z) = max(greatest, 1 / least).
     scale : float
-        Factor s of all stretches that makes the mean of max(s greatest, 1 / (s least)) smallest.
+        The factor s that minimises the mean of max(s greatest, 1 / (s least)).
     scaled : Distribution
-        Of the local constants with that factor.
+        Distribution of the local constants after scaling by this factor.
     scale_free : float
-        Smallest maximum that any factor can give: sqrt(largest stretch / smallest stretch) over all points.
+        The smallest possible maximum over all factors: sqrt(largest stretch / smallest stretch) over all points.
     """
 
     least: Floats
@@ -94,7 +95,7 @@ class Constants:
 
     @classmethod
     def of(cls, least: Floats, greatest: Floats) -> Constants:
-        """Constants from the smallest and the largest stretch at each point."""
+        """Return the constants for given smallest and largest stretches at each point."""
         scale = best_scale(least, greatest)
         local, scaled = two_sided(least, greatest), two_sided(scale * least, scale * greatest)
         whole = float(scale_free(least.min(), greatest.max()))
@@ -106,26 +107,26 @@ class Constants:
         return two_sided(self.least, self.greatest)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, with L(z) in the place of the stretches."""
+        """Return plain data, with L(z) instead of the stretches."""
         return {name: getattr(self, name) for name in ("local", "scale", "scaled", "scale_free", "values")}
 
 
 def two_sided(least: Floats | float, greatest: Floats | float) -> Floats:
-    """L = max(greatest, 1 / least); infinite where something is not stretched at all."""
+    """Return L = max(greatest, 1 / least); infinite if a stretch is 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.maximum(greatest, 1 / np.asarray(least, dtype=np.float64)))
 
 
 def scale_free(least: Floats | float, greatest: Floats | float) -> Floats:
-    """L = sqrt(greatest / least), under the scale that fits best; infinite where something is not stretched at all."""
+    """Return L = sqrt(greatest / least), the constant under the best scale; infinite if a stretch is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(least) > 0, np.sqrt(greatest / np.asarray(least, dtype=np.float64)), np.inf)
 
 
 def best_scale(least: Floats, greatest: Floats) -> float:
-    """The factor s that makes the mean of max(s greatest, 1 / (s least)) least, over points where that is finite.
+    """Return the factor s that minimises the mean of max(s greatest, 1 / (s least)) over points where it is finite.
 
-    The mean is convex in s, and A s + B / s between neighbouring breakpoints 1 / sqrt(least greatest).
+    The mean is convex in s. Between neighbouring breakpoints 1 / sqrt(least greatest) it has the form A s + B / s.
     """
     known = least > 0
     if not known.any():
@@ -133,7 +134,7 @@ def best_scale(least: Floats, greatest: Floats) -> float:
     a, b = least[known], greatest[known]
     breaks = 1 / np.sqrt(a * b)
     order = np.argsort(breaks)
-    # Beyond its breakpoint a point pays s b, before it 1 / (s a).
+    # Above its breakpoint a point contributes s b, below it 1 / (s a).
     rising = np.concatenate([[0.0], np.cumsum(b[order])])
     falling = np.concatenate([np.cumsum(1 / a[order][::-1])[::-1], [0.0]])
     ends = np.concatenate([[breaks.min()], breaks[order], [breaks.max()]])
@@ -143,7 +144,7 @@ def best_scale(least: Floats, greatest: Floats) -> float:
 
 
 def distribution(values: Floats) -> Distribution:
-    """Mean, quantiles and maximum of local constants at random points."""
+    """Return mean, quantiles and maximum of local constants at random points."""
     n = len(values)
     mean = Estimate(float(np.inf), of=OVER_POINTS, n=n)
     if np.isfinite(values).all():
@@ -159,26 +160,26 @@ def _quantile(ordered: Floats, share: float) -> Estimate:
     from scipy.special import bdtr
 
     n = len(ordered)
-    # So many points lie below the quantile, a binomial number: the order statistics around it bound it.
+    # The number of points below the quantile is binomial, so two order statistics bound the quantile.
     below, above = np.searchsorted(bdtr(np.arange(n + 1), n, share), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     low = float(ordered[below - 1]) if below > 0 else 1.0
     high = float(ordered[above]) if above < n else float(np.inf)
-    # No interpolation: between a finite and an infinite constant there is nothing.
+    # No interpolation, because some constants may be infinite.
     value = float(np.quantile(ordered, share, method="inverted_cdf"))
     return Estimate(value, low, high, of="points, order statistics", n=n)
 
 
 def maximum_of_half(ordered: Floats) -> float:
-    """Expected maximum of a random half of ascending values, drawn without replacement."""
+    """Return the expected maximum of a random half of sorted values, drawn without replacement."""
     from scipy.special import gammaln
 
     n = len(ordered)
-    # A half holds the largest at least every other time, whatever the others are.
+    # A random half contains the largest value with probability of at least 1/2, so the mean is infinite, too.
     if np.isposinf(ordered[-1]):
         return float(np.inf)
     m = (n + 1) // 2
     rank = np.arange(m, n + 1)
-    # The k-th smallest is the largest of m with probability C(k - 1, m - 1) / C(n, m).
+    # The k-th smallest value is the maximum of m draws with probability C(k - 1, m - 1) / C(n, m).
     log = gammaln(rank) - gammaln(m) - gammaln(rank - m + 1)
     log -= gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
     return float(np.exp(log) @ ordered[m - 1 :])
@@ -194,19 +195,19 @@ class Isometry:
     Attributes
     ----------
     smallest, largest : float
-        Over all points.
+        Smallest and largest singular value over all points.
     mean, deviation : float
-        Of all singular values.
+        Mean and standard deviation of all singular values.
     quantiles : tuple of float
         5%, 50%, 95% of all singular values.
     condition : tuple of float
-        5%, 50%, 95% of the condition numbers of the points; infinite where a Jacobian is singular.
+        5%, 50%, 95% of the condition numbers of the points. The condition number of a singular Jacobian is infinite.
     anisotropy : float
-        Share of the variance of log singular values that lies within points. Near 0 the decoder is conformal: it
-        stretches alike in all directions, by a factor that may depend on the point. NaN where all are equal, or some
-        are 0.
+        Share of the variance of log singular values that lies within points. If it is near 0, the decoder is
+        conformal: it stretches equally in all directions, by a factor that may depend on the point. It is NaN if all
+        singular values are equal or some are 0.
     spectrum : ndarray of shape (d, 3)
-        The same quantiles over points of the largest, the second, ... singular value.
+        5%, 50%, 95% over the points of the largest, the second largest, ... singular value.
     """
 
     smallest: float
@@ -220,7 +221,7 @@ class Isometry:
 
     @classmethod
     def of(cls, values: Floats) -> Isometry:
-        """Isometry of singular values of shape (n, d), descending in each row."""
+        """Return the isometry for singular values of shape (n, d), in descending order in each row."""
         condition = np.full(len(values), np.inf)
         np.divide(values[:, 0], values[:, -1], out=condition, where=values[:, -1] > 0)
         return cls(
@@ -237,7 +238,7 @@ class Isometry:
 
 @dataclass(frozen=True)
 class Pairwise:
-    """Distances of outputs over distances of latents, for all pairs of some rows.
+    """Ratios of output distances to latent distances, for all pairs of some rows.
 
     Attributes
     ----------
@@ -246,9 +247,9 @@ class Pairwise:
     quantiles : tuple of float
         5%, 50%, 95% of the ratios.
     constant : float
-        max(greatest, 1 / least): no smaller global bi-Lipschitz constant is possible.
+        max(greatest, 1 / least), a lower bound of the global bi-Lipschitz constant.
     scale_free : float
-        sqrt(greatest / least), under the best scale.
+        sqrt(greatest / least), the same under the best scale.
     """
 
     pairs: int
@@ -260,12 +261,12 @@ class Pairwise:
 
     @classmethod
     def of(cls, latents: Floats, outputs: Floats) -> Pairwise:
-        """Pairwise ratios of rows; pairs of equal latents are left out."""
+        """Return the pairwise ratios of rows. Pairs of equal latents are left out."""
         near, known = _squares(latents)
         far, _ = _squares(outputs)
         ratios = np.sqrt(far[known] / near[known])
         if not len(ratios):
-            raise InputError("All latents are equal: there is no distance to preserve.")
+            raise InputError("All latents are equal, so there are no distances to compare.")
         least, greatest = float(ratios.min()), float(ratios.max())
         constant, free = float(two_sided(least, greatest)), float(scale_free(least, greatest))
         return cls(len(ratios), least, greatest, _quantiles(ratios), constant, free)
@@ -281,12 +282,12 @@ def _anisotropy(values: Floats) -> float:
     log = np.log(values)
     total = float(log.var())
     within = float(log.var(axis=1).mean())
-    # Rounding alone is no variance.
+    # A variance of the size of rounding errors counts as 0.
     return within / total if total > 1e-12 else float("nan")
 
 
 def _squares(rows: Floats) -> tuple[Floats, np.ndarray]:
-    """Squared distances of all pairs, and which of them stand above the rounding of a product in float64."""
+    """Return squared distances of all pairs, and which of them are larger than rounding errors in float64."""
     x = rows.astype(np.float64)
     x -= x.mean(axis=0)
     lengths = np.einsum("ij,ij->i", x, x)

@@ -1,4 +1,4 @@
-"""Diversity conditions: whether classes are many and varied enough for their heads or vectors to pin features down."""
+"""Diversity conditions: whether the classes are numerous and varied enough for their vectors to determine features."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from numpy.typing import ArrayLike, NDArray
 from nearid.base.errors import InputError
 from nearid.moments import Floats
 
-# Above this condition number a matrix of differences turns small errors of the heads into large ones of the transform.
+# Above this condition number, small errors of the heads become large errors of the transform.
 LARGEST_CONDITION = 1e3
 
 
 @dataclass(frozen=True)
 class Diversity:
-    """Whether some vectors span what a theorem needs.
+    """Whether vectors satisfy the rank condition of a theorem.
 
     Attributes
     ----------
     needed : int
         Rank that the condition requires.
     condition : float
-        Largest over smallest singular value of the matrix in question; infinite if the rank is too small.
+        Ratio of the largest to the smallest singular value of the matrix. It is infinite if the rank is too small.
     """
 
     holds: bool
@@ -35,19 +35,19 @@ class Diversity:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of classes whose differences span the features of every head, and how well.
+    """Pairs of classes whose differences span the features of every head, with their condition number.
 
     Attributes
     ----------
     holds : bool
-        Whether there are at least M + 1 classes, and the differences are invertible with a condition number at most
-        the one allowed, for every head.
+        Whether there are at least M + 1 classes, and for every head the condition number of the differences is at
+        most the allowed one.
     pairs : ndarray of int, shape (M, 2), or None
-        Classes (A, B) of each difference g(A) - g(B); None with fewer than M + 1 classes.
+        Classes (A, B) of each difference g(A) - g(B). None with fewer than M + 1 classes.
     condition : float
-        Condition number of the matrix of differences, of the worst head; infinite without pairs.
+        Largest condition number of the matrix of differences over the heads. It is infinite without pairs.
     draws : int
-        Choices of pairs that were tried.
+        Number of random choices of pairs that were tried.
     """
 
     holds: bool
@@ -59,14 +59,14 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Prior:
-    """How near classes are to a uniform prior.
+    """Test of whether the classes are equally frequent.
 
     Attributes
     ----------
     holds : bool
-        Whether a uniform prior is compatible with the counts: chi-square test at the given level.
+        Whether the counts are compatible with a uniform prior, by a chi-square test at the given level.
     largest_deviation : float
-        Largest |count / mean count - 1| over classes: 0 where all counts are equal.
+        Largest |count / mean count - 1| over the classes. It is 0 if all counts are equal.
     """
 
     holds: bool
@@ -77,9 +77,10 @@ class Prior:
 
 
 def affine_generator(vectors: ArrayLike) -> Diversity:
-    """Whether the differences of vectors of shape (classes, d) span R^d: at least d + 1 in general position.
+    """Return whether the differences of vectors of shape (classes, d) span R^d.
 
-    Cross-entropy needs this of class vectors. It is also Roeder's diversity condition for the head of one model.
+    This needs at least d + 1 vectors in general position. Theorems on cross-entropy require it of the class vectors.
+    It is also the diversity condition of Roeder et al. for the head of one model.
 
     Examples
     --------
@@ -92,9 +93,9 @@ def affine_generator(vectors: ArrayLike) -> Diversity:
 
 
 def quadratic_generator(vectors: ArrayLike) -> Diversity:
-    """Whether the rows [v * v, v] of vectors of shape (classes, d) have rank 2d, which normalised heads need.
+    """Return whether the rows [v * v, v] of vectors v of shape (classes, d) have rank 2d.
 
-    With normalised heads and free features, the learned map is a scaled rotation only under this condition.
+    With normalised heads and unconstrained features, the learned map is a scaled rotation only under this condition.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def quadratic_generator(vectors: ArrayLike) -> Diversity:
     (True, 4)
     """
     v = finite_rows("The class vectors", vectors)
-    # The rounding of a square is twice that of its root, in units of the square.
+    # The relative rounding error of a square is twice that of the number.
     limit = rounding(vectors) * max(1.0, 2 * float(np.abs(v).max()))
     return _spanned(np.hstack([v * v, v]), 2 * v.shape[1], 2 * v.shape[1], limit)
 
@@ -116,23 +117,23 @@ def choose_pairs(
     random_state: int = 0,
     tick: Callable[[], object] = lambda: None,
 ) -> Pairs:
-    """Choose M pairs of classes whose differences are well conditioned in all heads: the best of some random choices.
+    """Return M pairs of classes whose differences are well conditioned in all heads, the best of some random choices.
 
-    A choice is a random forest of classes, so that no difference is a sum of others by construction.
+    The pairs of one choice form a random forest on the classes, so that no difference is a sum of others.
 
     Parameters
     ----------
     *heads : arrays of shape (K, M)
         Vectors g of the K classes, one array per model.
     largest_condition : float
-        Largest condition number that counts as well conditioned.
+        Largest condition number that is accepted as well conditioned.
     tick : callable
-        Called after each choice, for progress.
+        Called after each choice, to report progress.
 
     Returns
     -------
     Pairs
-        The best choice, its condition number, and whether this is small enough.
+        The best choice, its condition number, and whether this number is small enough.
 
     Examples
     --------
@@ -162,19 +163,19 @@ def choose_pairs(
 
 
 def uniform_prior(counts: ArrayLike, *, level: float = 0.01) -> Prior:
-    """Whether counts of classes are compatible with equal probabilities.
+    """Return a test of whether class counts are compatible with equal probabilities.
 
     Parameters
     ----------
     counts : array of shape (classes,)
-        Samples of each class, as `np.bincount(labels, minlength=classes)` gives them.
+        Number of samples of each class, for example `np.bincount(labels, minlength=classes)`.
     level : float
-        A p-value below it speaks against the uniform prior.
+        Level of the test. If p is below it, a uniform prior is rejected.
 
     Returns
     -------
     Prior
-        The largest deviation from equal counts, the test, and its outcome.
+        The largest deviation from equal counts, the p-value, and whether a uniform prior is compatible.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def uniform_prior(counts: ArrayLike, *, level: float = 0.01) -> Prior:
 
     n = np.asarray(counts, dtype=np.float64)
     if n.ndim != 1 or len(n) < 2 or not np.isfinite(n).all() or n.min() < 0 or n.sum() == 0:
-        raise InputError("Counts of classes must be at least 2 numbers of at least 0, not all 0, in one dimension.")
+        raise InputError("The class counts must be one-dimensional, with at least 2 numbers >= 0 that are not all 0.")
     deviation = n / n.mean() - 1
     chi_square = float(n.mean() * np.sum(deviation**2))
     largest, p_value = float(np.abs(deviation).max()), float(chdtrc(len(n) - 1, chi_square))
@@ -195,29 +196,29 @@ def uniform_prior(counts: ArrayLike, *, level: float = 0.01) -> Prior:
 
 
 def finite_rows(name: str, vectors: ArrayLike) -> Floats:
-    """Vectors of classes or samples as finite float64, one in each row."""
+    """Return vectors of classes or samples as finite float64, one per row."""
     v = np.asarray(vectors, dtype=np.float64)
     if v.ndim != 2 or v.shape[0] < 2 or v.shape[1] < 1:
         raise InputError(f"{name} have shape {v.shape}, but at least 2 rows of at least 1 column are expected.")
     if not np.isfinite(v).all():
-        raise InputError(f"{name} hold a NaN or an infinity.")
+        raise InputError(f"{name} contain a NaN or an infinity. Fix or drop these rows.")
     return v
 
 
 def matching_heads(heads: Sequence[ArrayLike]) -> list[Floats]:
-    """Heads of several models as float64 arrays of one shape (K, M)."""
+    """Return the heads of several models as float64 arrays of the same shape (K, M)."""
     g = [finite_rows("The heads", h) for h in heads]
     if not g or any(h.shape != g[0].shape for h in g):
         shapes = [h.shape for h in g]
-        raise InputError(f"The heads have shapes {shapes}, but one shape (classes, features) for all is expected.")
+        raise InputError(f"The heads have shapes {shapes}, but all must have the same shape (classes, features).")
     return g
 
 
 def rounding(vectors: ArrayLike) -> float:
-    """Singular values up to this one may come from the rounding of the entries alone, in the dtype they came in.
+    """Return the limit below which a singular value may be only rounding error of the entries in their dtype.
 
-    Rounding is taken for noise of size eps |largest entry|, whose singular values are below the sum of the roots of
-    the sides; ten times that leaves room for the algebra.
+    Rounding is modelled as noise of size eps |largest entry|. Its singular values are below the sum of the square
+    roots of the two dimensions times that size. The limit is ten times larger, to allow for errors of the algebra.
     """
     v = np.asarray(vectors)
     eps = np.finfo(v.dtype if v.dtype.kind == "f" else np.float64).eps
@@ -225,37 +226,37 @@ def rounding(vectors: ArrayLike) -> float:
 
 
 def centred(vectors: Floats) -> Floats:
-    """Vectors less their mean: the row space and the least squares of all pairwise differences."""
+    """Return the vectors minus their mean, which have the row space and Gram matrix of all pairwise differences."""
     return np.asarray(vectors - vectors.mean(axis=0))
 
 
 def differences(vectors: Floats, pairs: NDArray[np.intp]) -> Floats:
-    """Rows g(A) - g(B) of pairs (A, B)."""
+    """Return the rows g(A) - g(B) for pairs (A, B)."""
     return np.asarray(vectors[pairs[:, 0]] - vectors[pairs[:, 1]])
 
 
 def _spanned(matrix: Floats, needed: int, least: int, limit: float) -> Diversity:
-    # The triangular factor has the same singular values, and is small however many classes there are.
+    # The triangular factor has the same singular values, and its size does not depend on the number of classes.
     rank, condition = _rank_and_condition(np.asarray(np.linalg.qr(matrix, mode="r")), needed, limit)
     classes = len(matrix)
     if classes < least:
         note = _too_few(classes, least)
     elif rank < needed:
-        note = f"rank {rank} where {needed} is needed: the classes lie in a smaller space"
+        note = f"the rank is {rank}, but {needed} is needed: the classes lie in a smaller space"
     else:
         note = f"rank {rank} of {classes} classes, condition number {condition:.3g}"
     return Diversity(rank == needed, classes, rank, needed, condition, note)
 
 
 def _rank_and_condition(matrix: Floats, needed: int, limit: float) -> tuple[int, float]:
-    """Number of singular values above the limit; condition number, infinite where that falls short."""
+    """Return the number of singular values above the limit, and the condition number (infinite if too few)."""
     values = np.linalg.svd(matrix, compute_uv=False)
     rank = int(np.sum(values > limit))
     return rank, float(values[0] / values[-1]) if rank == needed else np.inf
 
 
 def _forest(k: int, m: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """m edges without a cycle among k classes: each of m classes with one before it in a random order."""
+    """Return m edges without a cycle among k classes: each of m classes is joined to an earlier one in random order."""
     order = rng.permutation(k)
     nodes = 1 + rng.choice(k - 1, m, replace=False)
     return np.column_stack([order[nodes], order[rng.integers(0, nodes)]])

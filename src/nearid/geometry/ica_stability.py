@@ -1,17 +1,17 @@
-"""Stability of whitening and ICA (Theorem 2 of Nelson et al. 2026), as far as it can be evaluated from data.
+"""Stability of whitening and ICA (Theorem 2 of Nelson et al. 2026), evaluated on data.
 
-If centred representations x and x' are within eps of one another, up to an invertible linear map, then
+If centred representations x and x' are within eps of each other, up to an invertible linear map, then
 
 - whitening (Lemma A.5): |W x - W' x'| <= eps (lambda^(-1/2) + R^2 lambda^(-3/2)), for covariances with eigenvalues of
-  at least lambda and rows of length at most R. For |Cov - Cov'| <= 2 R eps, the root of a matrix is
+  at least lambda and rows of length at most R. Proof: |Cov - Cov'| <= 2 R eps, the square root of a matrix is
   1 / (2 sqrt(lambda))-Lipschitz there, and W - W' = W (W'^-1 - W^-1) W';
-- ICA (Lemma A.8): whitened rows of length at most r that move by eta move the components by at most
-  eta (1 + sqrt(2) r (l2 r + sqrt(k) l1) / mu) to first order in eta, for a contrast with |G'| <= l1 and |G''| <= l2
-  whose Riemannian Hessian at the optimum has eigenvalues of at least mu. For by the implicit function theorem the
-  rotation moves by the Hessian's inverse times the derivative of the Riemannian gradient.
+- ICA (Lemma A.8): if whitened rows of length at most r change by eta, the components change by at most
+  eta (1 + sqrt(2) r (l2 r + sqrt(k) l1) / mu) to first order in eta. Here the contrast has |G'| <= l1 and |G''| <= l2,
+  and its Riemannian Hessian at the optimum has eigenvalues of at least mu. Proof: by the implicit function theorem,
+  the rotation changes by the inverse Hessian times the derivative of the Riemannian gradient.
 
-The constants are derived here along the lemmas' proofs, with the angles between pairs of components as coordinates of
-rotations. Proven is the inequality for suprema over the support; computed are their values on the rows that are given.
+The constants follow the proofs of the lemmas, with the angles between pairs of components as coordinates of rotations.
+The inequality is proven for suprema over the support. The values are computed on the given rows.
 """
 
 from __future__ import annotations
@@ -30,32 +30,34 @@ from nearid.moments import Floats
 if TYPE_CHECKING:
     from nearid.ica.estimators import IcaEstimator
 
-# Up to so many components the whole Hessian is formed: its side is the number of their pairs.
+# Up to so many components the whole Hessian is computed. It has one row for each pair of components.
 WHOLE = 32
 
 
 @dataclass(frozen=True)
 class IcaStability:
-    """By how much whitening and ICA may enlarge an error.
+    """Factors by which whitening and ICA may enlarge an error.
 
     Attributes
     ----------
     smallest_eigenvalue : float
-        lambda, of the covariance.
+        lambda, the smallest eigenvalue of the covariance.
     radius : float
         R, the largest distance of a row from the mean.
     whitened_radius : float
-        r, the same after whitening.
+        r, the largest length of a row after whitening.
     curvature : float
-        mu, smallest eigenvalue of the Riemannian Hessian of the contrast, in angles of pairs.
+        mu, the smallest eigenvalue of the Riemannian Hessian of the contrast, in angles of pairs.
     whole_hessian : bool
-        Whether mu is that of all rotations. Otherwise it is that of single pairs, which is at least as large.
+        Whether mu is computed over all rotations. Otherwise it is computed over rotations of single pairs, which
+        gives a value that is at least as large.
     whitening : float
         Factor of Lemma A.5.
     ica : float
-        Factor of Lemma A.8; infinite if mu is not above 0.
+        Factor of Lemma A.8. It is infinite if mu is not above 0.
     total : float
-        The product: components of two runs are within total * eps of a signed permutation, to first order in eps.
+        Product of both factors. Up to a signed permutation, the components of two runs are within total * eps of each
+        other, to first order in eps.
     """
 
     smallest_eigenvalue: float
@@ -69,14 +71,14 @@ class IcaStability:
 
 
 def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
-    """Evaluate the terms of Theorem 2 for a fitted ICA.
+    """Return the terms of Theorem 2 for a fitted ICA.
 
     Parameters
     ----------
     ica : nearid.ICA
-        Fitted with whitening, with all components.
+        An ICA that was fitted with whitening and with all components.
     rows : array of shape (n, d)
-        The rows that it was fitted to.
+        The rows to which it was fitted.
 
     Returns
     -------
@@ -86,6 +88,7 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     Examples
     --------
     >>> import nearid, numpy as np
+    >>> from nearid.geometry.ica_stability import ica_stability
     >>> rows = np.random.default_rng(0).laplace(size=(500, 3))
     >>> stability = ica_stability(nearid.ICA().fit(rows), rows)
     >>> stability.total == stability.whitening * stability.ica
@@ -94,8 +97,8 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     x = finite_rows("The rows", rows)
     if not ica.whiten or ica.n_components_ != x.shape[1]:
         raise InputError(
-            f"The theorem is about whitening and all components, but this ICA has {ica.n_components_} components "
-            f"{'with' if ica.whiten else 'without'} whitening of {x.shape[1]} columns."
+            f"The theorem requires whitening and all components, but this ICA has {ica.n_components_} components "
+            f"{'with' if ica.whiten else 'without'} whitening for {x.shape[1]} columns."
         )
     x = x - ica.mean_
     y = x @ ica.components_.T
@@ -104,8 +107,9 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     smallest = float(eigenvalues[0])
     if not smallest > k * np.finfo(np.float64).eps * eigenvalues[-1]:
         raise InputError(
-            f"The covariance of {len(x)} rows of {k} columns does not have full rank, so whitening has no bound. Give "
-            "more rows, or leave out columns that follow from the others (fewer principal components)."
+            f"The covariance of {len(x)} rows of {k} columns does not have full rank, so there is no bound for "
+            "whitening. Give more rows, or leave out columns that are linear combinations of others (fewer principal "
+            "components)."
         )
     radius, whitened = (float(np.sqrt(np.einsum("ij,ij->i", v, v).max())) for v in (x, y))
     mu = float(np.linalg.eigvalsh(contrast_hessian(ica, y))[0]) if 1 < k <= WHOLE else ica.diagnostics_.mu
@@ -118,7 +122,7 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
 
 
 def contrast_hessian(ica: IcaEstimator, components: Floats) -> Floats:
-    """Riemannian Hessian of the signed contrast at a fit, in the angles of all pairs i < j.
+    """Return the Riemannian Hessian of the signed contrast at a fit, in the angles of all pairs i < j.
 
     The second derivative along a skew matrix A is the sum over i of s_i E[g'(y_i) (A y)_i^2 + g(y_i) (A^2 y)_i].
 
@@ -146,5 +150,5 @@ def contrast_hessian(ica: IcaEstimator, components: Floats) -> Floats:
 
 
 def _lipschitz(contrast: str, radius: float) -> tuple[float, float]:
-    """Bounds of |G'| and |G''| on components up to a radius."""
+    """Return bounds of |G'| and |G''| on components up to a radius."""
     return {"logcosh": (1.0, 1.0), "exp": (float(np.exp(-0.5)), 1.0), "cube": (radius**3, 3 * radius**2)}[contrast]

@@ -1,8 +1,8 @@
-"""The transform between two models' features, built from their heads alone (Roeder, Metz & Kingma 2021).
+"""The transform between the features of two models, computed only from their heads (Roeder, Metz & Kingma 2021).
 
-Models p(y | x) = softmax(f(x) . g(y)) with equal likelihoods have equal differences of logits: with the matrices L of
-columns g(A) - g(B), L'^T f' = L^T f, so that f' = (L L'^-1)^T f. Features in rows are multiplied by L L'^-1 itself.
-Logits with biases b(y) differ by b(A) - b(B) as well, and the map gets an offset.
+Models p(y | x) = softmax(f(x) . g(y)) with equal likelihoods have equal differences of logits. Let L be the matrix with
+columns g(A) - g(B). Then L'^T f' = L^T f, so f' = (L L'^-1)^T f. Features in rows are multiplied by L L'^-1.
+With biases b(y), the differences of logits also contain b(A) - b(B), and the map gets an offset.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,35 +27,37 @@ from nearid.groups.fits import Ridge, shares_of, typical
 from nearid.groups.ridge import penalty_of
 from nearid.moments import Floats
 
-# Classes that are reduced at once, so that memory does not grow with a vocabulary.
+# Number of classes that are processed at once, so that memory does not grow with the vocabulary.
 BLOCK = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class HeadTransform:
-    """Linear map from the features of one model to those of another, from their heads.
+    """Linear map from the features of one model to those of another, computed from their heads.
 
     Attributes
     ----------
     matrix : ndarray of shape (M, M), or None
-        Features of the second model are features of the first @ matrix + offset; None where the condition fails.
+        The map: features of the second model = features of the first @ matrix + offset. None if Roeder's condition
+        does not hold.
     offset : ndarray of shape (M,), or None
-        0 without biases.
+        Offset of the map. It is 0 without biases.
     misfit : float or None
-        |G' matrix^T - G| / |G| over all differences of the heads and biases: 0 where one map explains them all, as it
-        always does with M + 1 classes.
+        |G' matrix^T - G| / |G| over all differences of the heads and biases. It is 0 if one map explains all of them,
+        which is always the case with M + 1 classes.
     diversity : tuple of Diversity
         Roeder's condition for the first and the second head.
     note : str
-        Why there is no matrix; empty where there is one.
+        The reason why there is no matrix. Empty if there is one.
     basis : ndarray of shape (M, r)
-        Orthonormal directions of the second model's features that the differences of its head see: all M of them, or
-        fewer where the condition fails.
+        Orthonormal basis of the directions of the second model's features on which its differences of logits depend.
+        These are all M directions, or fewer if the condition does not hold.
     seen_matrix, seen_offset : ndarrays of shape (M, r) and (r,)
-        Features of the second model @ basis are features of the first @ seen_matrix + seen_offset.
+        The map in these directions: features of the second model @ basis = features of the first @ seen_matrix +
+        seen_offset.
     triangle : ndarray of shape (2M + 1, 2M + 1)
-        Triangular factor of the centred heads and biases side by side, [second, first, first - second]: it has their
-        norms and inner products, and is small however many classes there are.
+        Triangular factor of [second, first, first - second], the centred heads and biases side by side. It keeps
+        their norms and inner products, and its size does not depend on the number of classes.
     """
 
     matrix: Floats | None
@@ -71,20 +73,22 @@ class HeadTransform:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How two maps do on held-out rows in the directions of the second model's features that its head sees.
+    """Quality of two maps on held-out rows, in the directions of the features on which the second head depends.
 
     Attributes
     ----------
     dimensions : int
         Number of these directions.
     variance : float
-        Share of the variance of the second model's features in them.
+        Share of the variance of the second model's features in these directions.
     heads, fitted : Estimate
-        R2 in them of the map from heads, and of the fitted one, with intervals over rows.
+        R2 in these directions of the map from heads and of the fitted map, with intervals over rows.
     logits : Estimate
-        R2 of the second model's differences of logits, guessed to be those of the first: nothing is fitted.
+        R2 of the second model's differences of logits if they are predicted by those of the first model. Nothing is
+        fitted.
     distance : float
-        Root-mean-square distance between what both maps predict, over the spread of what the fitted one predicts.
+        Root-mean-square distance between the predictions of both maps, divided by the spread of the predictions of
+        the fitted map.
     """
 
     dimensions: int
@@ -97,23 +101,24 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class TransformComparison:
-    """A map built from heads beside the one fitted to features: how far apart they are and how well each predicts.
+    """Comparison of a map computed from heads with a map fitted to features: their distance and their predictions.
 
     Attributes
     ----------
     fitted : ndarray of shape (M, M)
-        Least squares with a penalty on the training half, and with an intercept where the heads have biases.
+        Map fitted by ridge regression on the training half, with an intercept if the heads have biases.
     ridge : float
-        Its penalty, or the median of several whose maps are averaged.
+        Penalty of the ridge regression, or the median of the penalties if several maps are averaged.
     disagreement : float or None
-        |heads - fitted| / |fitted| of the matrices; None without a map from heads.
+        |heads - fitted| / |fitted| of the matrices. None without a map from heads.
     r2_heads : float or None
-        R2 of the second model's features on the held-out half under the map from heads; below 0 where it is worse
-        than their mean.
+        R2 of the second model's features on the held-out half under the map from heads. It is below 0 if the map is
+        worse than the mean.
     r2_fitted : float
         The same under the fitted map.
     seen : Agreement or None
-        Where the heads say something, also without a map from heads; None where all classes have one vector.
+        Comparison in the directions that the heads determine, available even without a full map from heads. None if
+        all classes have the same vector.
     """
 
     heads: HeadTransform
@@ -132,22 +137,22 @@ def head_transform(
     biases: Sequence[ArrayLike | None] | None = None,
     pairs: ArrayLike | None = None,
 ) -> HeadTransform:
-    """Build the map between the features of two models from their heads.
+    """Return the map between the features of two models, computed from their heads.
 
     Parameters
     ----------
     first, second : array of shape (K, M)
-        Vectors g of the K classes in either model, in the same order.
+        Vectors g of the K classes in each model, in the same order.
     biases : pair of arrays of shape (K,), optional
-        Of the logits; None stands for 0.
+        Biases of the logits. None means 0.
     pairs : array of int, shape (P, 2), optional
-        Pairs of classes to take differences of, as `choose_pairs` finds them. By default all differences count, in
-        the sense of least squares.
+        Pairs of classes whose differences are used, for example from `choose_pairs`. By default all differences are
+        used, by least squares.
 
     Returns
     -------
     HeadTransform
-        The map with its misfit. The matrix is None if a head fails Roeder's condition.
+        The map with its misfit. The matrix is None if a head does not satisfy Roeder's condition.
 
     Examples
     --------
@@ -172,7 +177,7 @@ def head_transform(
     u, values, vt = np.linalg.svd(known, full_matrices=False)
     rank = int(np.sum(values > rounding(second)))
     if not note and min(rank, np.linalg.matrix_rank(wanted[:, :width], rounding(first))) < width:
-        note = "the differences of these pairs do not span the features: choose others"
+        note = "the differences of these pairs do not span the features: choose other pairs"
     # known f' = wanted [f, 1] for every pair of feature vectors, hence V^T f' = (S^-1 U^T wanted) [f, 1].
     basis = vt[:rank].T
     seen = (u[:, :rank].T @ wanted / values[:rank, None]).T
@@ -195,28 +200,29 @@ def compare_transforms(
     random_state: int = 0,
     tick: Callable[[], object] = lambda: None,
 ) -> TransformComparison:
-    """Compare the map built from two heads with the linear map fitted to the features of the same rows.
+    """Return a comparison of the map from two heads with the linear map fitted to the features of the same rows.
 
-    Their disagreement tells how far the models are from equal likelihoods, or from the diversity condition.
+    The maps disagree if the models do not have equal likelihoods, or if the diversity condition does not hold.
 
     Parameters
     ----------
     heads : pair of arrays of shape (K, M)
     features : pair of arrays of shape (n, M)
-        Row i of both belongs to one input.
+        Features of both models. Row i of both must belong to the same input.
     biases, pairs
         See `head_transform`.
     ridge : float or "auto"
-        Penalty of the fitted map: chosen by cross-validation within the training half, or given; 0 is least squares.
+        Penalty of the fitted map. "auto" chooses it by cross-validation within the training half, and 0 is least
+        squares.
     random_state : int
-        Seed of the halves: one to fit, one to judge both maps.
+        Seed of the split into a half for fitting and a half for testing both maps.
     tick : callable
-        Called three times: with the map from the heads, with the fitted one, and with both judged.
+        Called three times, to report progress: after the map from heads, after the fitted map, and after the test.
 
     Returns
     -------
     TransformComparison
-        Both maps, their distance, and what each explains on held-out rows.
+        Both maps, their distance, and the R2 of each on held-out rows.
 
     Examples
     --------
@@ -234,8 +240,8 @@ def compare_transforms(
     x, y = (finite_rows("The features", f) for f in features)
     if x.shape != y.shape or x.shape[1] != width:
         raise InputError(
-            f"The features have shapes {x.shape} and {y.shape}, but equal ones with {width} columns, as the heads "
-            "have, are expected."
+            f"The features have shapes {x.shape} and {y.shape}, but both must have the same shape with {width} "
+            "columns, like the heads."
         )
     if len(x) < 2 * (width + 1):
         raise InputError(f"{len(x)} rows of {width} features are too few: give at least {2 * (width + 1)}.")
@@ -245,7 +251,7 @@ def compare_transforms(
     own: Ridge = penalty_of(x[train], y[train], translation=biases is not None) if ridge == "auto" else ridge
     fitted, known, wanted = np.zeros((width, width)), x[train] - centres[0], y[train] - centres[1]
     for penalty, share in shares_of(own):
-        # A penalty is as good as further rows of this size along each axis, which ought to go to 0.
+        # A ridge penalty is equivalent to additional rows of this size along each axis with target 0.
         more = np.sqrt(penalty) * np.eye(width)
         rows = np.vstack([known, more]), np.vstack([wanted, np.zeros_like(more)])
         fitted += share * np.linalg.lstsq(*rows, rcond=None)[0]
@@ -264,7 +270,7 @@ def compare_transforms(
 def _agreement(built: HeadTransform, guess: Floats, x: Floats, y: Floats) -> Agreement:
     basis, m = built.basis, x.shape[1]
     mine, theirs, true = x @ built.seen_matrix + built.seen_offset, guess @ basis, y @ basis
-    # Differences of logits, less their mean over classes, up to a rotation of the classes.
+    # Logits minus their mean over classes, up to a rotation of the classes.
     logits = x @ built.triangle[:, m:-1].T + built.triangle[:, -1], y @ built.triangle[:, :m].T
     distance = np.linalg.norm(mine - theirs) / max(np.linalg.norm(centred(theirs)), np.finfo(np.float64).tiny)
     return Agreement(
@@ -278,18 +284,18 @@ def _agreement(built: HeadTransform, guess: Floats, x: Floats, y: Floats) -> Agr
 
 
 def _explained(made: Floats, true: Floats) -> Estimate:
-    """Share of the summed variance of all columns that is explained, with the interval of a ratio of means of rows."""
+    """Return the explained share of the summed variance of all columns, with an interval for a ratio of row means."""
     errors, spreads = (np.sum(z**2, axis=1) for z in (true - made, centred(true)))
     spread = float(spreads.sum())
     if spread == 0:
-        raise InputError("The features of the second model are constant: there is nothing to explain.")
+        raise InputError("The features of the second model are constant, so R2 is not defined.")
     missed = float(errors.sum()) / spread
     half = 1.96 * float(np.linalg.norm(errors - missed * spreads)) / spread
     return Estimate(1 - missed, 1 - missed - half, 1 - missed + half, of="rows")
 
 
 def _triangle(second: Floats, first: Floats, shift: Floats) -> Floats:
-    """Triangular factor of [second, first, shift], each centred over classes, some classes at a time."""
+    """Return the triangular factor of [second, first, shift], each centred over classes, in batches of classes."""
     means = second.mean(axis=0), first.mean(axis=0), shift.mean()
     triangle = np.zeros((0, 2 * first.shape[1] + 1))
     for start in range(0, len(first), BLOCK):
@@ -300,20 +306,24 @@ def _triangle(second: Floats, first: Floats, shift: Floats) -> Floats:
 
 
 def _shift(biases: Sequence[ArrayLike | None] | None, classes: int) -> Floats:
-    """Biases of the first model less those of the second."""
+    """Return the biases of the first model minus those of the second."""
     if biases is None:
         return np.zeros(classes)
     both = [np.zeros(classes) if b is None else np.asarray(b, dtype=np.float64) for b in biases]
     for b in both:
         if b.shape != (classes,) or not np.isfinite(b).all():
-            raise InputError(f"The biases have shape {b.shape}; {classes} finite numbers, one per class, are expected.")
+            raise InputError(
+                f"The biases have shape {b.shape}, but {classes} finite numbers are expected, one per class."
+            )
     return np.asarray(both[0] - both[1])
 
 
 def _check_pairs(pairs: ArrayLike, classes: int) -> NDArray[np.intp]:
     chosen = np.asarray(pairs)
     if chosen.ndim != 2 or chosen.shape[1] != 2 or chosen.dtype.kind not in "iu":
-        raise InputError(f"The pairs are {chosen.dtype} of shape {chosen.shape}, but integers of (P, 2) are expected.")
+        raise InputError(
+            f"The pairs have dtype {chosen.dtype} and shape {chosen.shape}, but integers of shape (P, 2) are expected."
+        )
     if chosen.size and not 0 <= chosen.min() <= chosen.max() < classes:
-        raise InputError(f"Some pairs name a class outside 0 to {classes - 1}.")
+        raise InputError(f"Some pairs contain a class outside the range 0 to {classes - 1}.")
     return chosen

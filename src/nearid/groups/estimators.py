@@ -20,24 +20,24 @@ from nearid.moments import Floats, PairMoments
 
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, **options: Any) -> Any:
-    """The data as scikit-learn's validation gives them; an error of the data's own code is named as such."""
+    """Return the data after scikit-learn's validation. Errors from the code of the data are reported as InputError."""
     for what, given in zip("XY", (X, *y), strict=False):
         refuse_masked(what, given)
     try:
         return validate_data(estimator, X, *y, **options)
     except ValueError as error:
-        # scikit-learn's word for another width than that which was fitted.
+        # The wording of scikit-learn for a number of columns other than in the fit.
         if "features as input" in str(error):
             raise InputError(str(error)) from None
         raise
     except TypeError:
         raise
     except Exception as error:
-        raise InputError(f"X, {type_of(X)}, cannot be made an array of rows: {error}.") from error
+        raise InputError(f"X, {type_of(X)}, cannot be converted to an array of rows: {error}.") from error
 
 
 class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Align the rows of X with those of Y by one element of a group.
+    """Base class of estimators that align the rows of X with the rows of Y by an element of a group.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     coef_ : ndarray of shape (n_features_in, n_targets)
         Matrix A of the map x -> (x - source_centre) A + target_centre.
     intercept_ : ndarray of shape (n_targets,)
-        Where the origin of X goes.
+        The image of the origin of X.
     """
 
     _group: str
     _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the map that carries rows of X to rows of y.
+        """Fit the map from rows of X to rows of y, and return the estimator.
 
         Parameters
         ----------
@@ -75,20 +75,49 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _options(self, rows: Floats, targets: Floats) -> dict[str, Any]:
-        """Options of the fit."""
+        """Return the options of the fit."""
         return dict(self.get_params(deep=False))
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Carry rows of X to the space of y."""
+        """Return the rows of X mapped to the space of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, q)
+        """
         check_is_fitted(self)
         return apply(self.map_, validated(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def predict(self, X: ArrayLike) -> Floats:
-        """The same as `transform`, for tools that score predictions."""
+        """Return the same as `transform`, for tools that score predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, q)
+        """
         return self.transform(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Share of the variance of y that the map explains (total over columns, about their means)."""
+        """Return the share of the variance of y that the map explains, in total over all columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+
+        Returns
+        -------
+        float
+            1 is perfect. Below 0, the mean of y would do better.
+        """
         estimate = self.transform(X)
         target = np.asarray(y, dtype=np.float64).reshape(len(estimate), -1)
         spread = float(np.sum((target - target.mean(axis=0)) ** 2))
@@ -107,10 +136,16 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 class _Matching(GroupEstimator):
-    """What estimators that match columns also know of the fit."""
+    """Base class of estimators that match columns, with attributes of the matching."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Match the columns of X to those of y."""
+        """Match the columns of X to those of y, and return the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+        """
         super().fit(X, y)
         assert isinstance(self.map_, MatchMap)
         self.signs_ = np.sign(self.map_.weights)
@@ -121,8 +156,8 @@ class _Matching(GroupEstimator):
 class SignedPermutation(_Matching):
     """Match columns one to one, with signs, a translation and one global scale.
 
-    Columns are matched by the assignment with the largest sum of absolute correlations. With different widths the
-    narrower side is matched completely; target columns without a partner are estimated by their mean.
+    Columns are matched by the assignment with the largest sum of absolute correlations. If the numbers of columns
+    differ, all columns of the narrower side are matched. Target columns without a match are predicted by their mean.
 
     Parameters
     ----------
@@ -159,8 +194,8 @@ class SignedPermutation(_Matching):
 class ScaledPermutation(_Matching):
     """Match columns one to one, with signs, a translation and a positive scale for each column.
 
-    Columns are matched as by `SignedPermutation`. It contains the signed permutations and is contained in the linear
-    maps; rigid motions neither contain it nor are contained in it.
+    Columns are matched as in `SignedPermutation`. This group contains the signed permutations and is contained in the
+    linear maps. It does not contain the rigid motions, and they do not contain it.
 
     Parameters
     ----------
@@ -193,7 +228,13 @@ class ScaledPermutation(_Matching):
         self.translation = translation
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Match the columns of X to those of y, each with its own scale."""
+        """Match the columns of X to those of y, each with its own scale, and return the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+        """
         super().fit(X, y)
         self.scales_ = np.abs(np.asarray(self.coef_).sum(axis=0))
         return self
@@ -229,21 +270,22 @@ class Rigid(GroupEstimator):
 
 
 class Linear(GroupEstimator):
-    """Affine map with a ridge penalty that the rows choose, or plain least squares.
+    """Affine map by ridge regression with a cross-validated penalty, or by plain least squares.
 
     Parameters
     ----------
     translation : bool, default=True
         Fit an intercept.
     ridge : float or "auto", default="auto"
-        Penalty on the squared norm of the coefficients (scikit-learn's ``Ridge(alpha=...)``). By default it is chosen
-        by cross-validation in five folds, fewer with fewer than ten rows. 0 is plain least squares, of least norm where
-        the solution is not unique; it is also taken where rows are fewer than six.
+        Penalty on the squared norm of the coefficients (``Ridge(alpha=...)`` in scikit-learn). By default it is chosen
+        by cross-validation with five folds, or fewer with fewer than ten rows. 0 is plain least squares, with the
+        solution of smallest norm if it is not unique. Plain least squares is also used with fewer than six rows.
 
     Attributes
     ----------
     ridge_ : float or tuple of float
-        The penalty of the fit; several where folds chose different ones, and the map is the mean of their maps.
+        The penalty of the fit. If folds chose different penalties, this is a tuple, and the map is the mean of their
+        maps.
 
     Examples
     --------

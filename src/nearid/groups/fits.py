@@ -1,7 +1,7 @@
-"""Maps from the source's space to the target's, and the fits of the ladder, each from moments alone.
+"""Maps from the space of the source to that of the target, and the fits of the ladder, all computed from moments.
 
-All fits minimise the squared error of target rows over their group. Matching columns or components is the exception:
-the assignment maximises |correlation| (the field's convention), and the scale then minimises the squared error.
+All fits minimise the squared error of the target rows over their group, except the matching of columns or components.
+There the assignment maximises |correlation|, as is usual in the field, and the scale then minimises the squared error.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import numpy as np
 from nearid.base.extensions import extension, lapack
 from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, span_of, spectrum
 
-# A penalty of a linear map, or several whose maps are averaged.
+# The penalty of a linear map, or several penalties whose maps are averaged.
 Ridge = float | tuple[float, ...]
 
-# From this width on an assignment takes longer than to prepare it.
+# From this number of columns on, preparing an assignment saves time.
 WIDE = 512
-# From this width on the nearest orthonormal matrix comes from products, if their eigenvalues are within this ratio.
+# From this number of columns on, the nearest orthonormal matrix is computed from products, if the ratio of their
+# eigenvalues is above this limit.
 BY_PRODUCTS, WELL_CONDITIONED = 128, 1e-8
-# How far descent is led out of the span of few rows.
+# Size of the term that leads the descent out of the span of few rows.
 NUDGE = 1e-3
 
 
 @dataclass(frozen=True)
 class Map(ABC):
-    """What every fitted map offers: y is estimated by (x - source_centre) A + target_centre."""
+    """Base class of fitted maps: y is predicted by (x - source_centre) A + target_centre."""
 
     source_centre: Floats
     target_centre: Floats
@@ -40,16 +41,32 @@ class Map(ABC):
 
     @abstractmethod
     def turn(self, centred: Floats) -> Floats:
-        """Apply A alone to rows that are centred already."""
+        """Return rows that are already centred, times A."""
 
     @abstractmethod
     def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> Map:
-        """The same map with source columns in units of `source` and the target in units of `target`."""
+        """Return the same map with source columns in units of `source` and the target in units of `target`."""
 
 
 @dataclass(frozen=True)
 class DenseMap(Map):
-    """A map with a full matrix."""
+    """A map with a full matrix.
+
+    Attributes
+    ----------
+    source_centre : ndarray of shape (p,)
+    target_centre : ndarray of shape (q,)
+    coefficients : ndarray of shape (p, q)
+        The matrix A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.groups.fits import DenseMap, apply
+    >>> doubling = DenseMap(np.zeros(2), np.ones(2), 2 * np.eye(2))
+    >>> apply(doubling, np.array([[1.0, 2.0]])).tolist()
+    [[3.0, 5.0]]
+    """
 
     coefficients: Floats
 
@@ -59,7 +76,7 @@ class DenseMap(Map):
         return self.coefficients
 
     def turn(self, centred: Floats) -> Floats:
-        """Apply the matrix to centred rows."""
+        """Return centred rows times the matrix."""
         return centred @ self.coefficients
 
     def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> DenseMap:
@@ -87,7 +104,7 @@ class MatchMap(Map):
     width: int
 
     def turn(self, centred: Floats) -> Floats:
-        """Pick and weigh the matched columns of centred rows."""
+        """Return the matched columns of centred rows times their weights."""
         picked = np.take(centred, self.columns, axis=1)
         picked *= self.weights
         return picked
@@ -106,9 +123,9 @@ class MatchMap(Map):
 
 
 def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
-    """Sum over rows of the squared error of each target column, shape (q,), from the moments of the rows.
+    """Return the squared error of each target column, summed over rows, shape (q,), from the moments of the rows.
 
-    Of many targets, and a map for each, the errors have their leading axis.
+    With many targets, and a map for each, the errors have a leading axis.
     """
     total = np.diagonal(moments.yy, axis1=-2, axis2=-1)
     apart_x, apart_y = moments.mean_x - fitted.source_centre, moments.mean_y - fitted.target_centre
@@ -121,23 +138,23 @@ def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
         matrix = fitted.matrix
         miss = apart_y - apart_x @ matrix
         about_mean = total + np.sum(matrix * (moments.xx @ matrix - 2 * moments.xy), axis=-2)
-    # Rounding may leave an error of nothing below zero.
+    # Rounding may make an error of 0 negative.
     return np.asarray(np.clip(about_mean, 0, None) + moments.n * miss**2)
 
 
 def apply(fitted: Map, x: Floats) -> Floats:
-    """Carry rows of shape (n, p) to the target's space, shape (n, q)."""
+    """Return rows of shape (n, p) mapped to the space of the target, shape (n, q)."""
     return fitted.turn(np.asarray(x, dtype=np.float64) - fitted.source_centre) + fitted.target_centre
 
 
 def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns, matched one to one, with the largest sum of gains.
+    """Return rows and columns, matched one to one, with the largest sum of gains.
 
-    What is subtracted from a whole row or column of a square matrix changes every sum by the same. Wide matrices are
-    brought near to the solution by it, which halves the time.
+    Subtracting a number from a whole row or column of a square matrix changes every sum by the same amount. For large
+    matrices this is used to start near the solution, which halves the time.
     """
     if WIDE < len(gains) == gains.shape[1] and gains.any(axis=0).all() and gains.any(axis=1).all():
-        # Not where a column correlates with nothing: its partner is one of many that are as good, and would change.
+        # Not if a column has no correlations: then many partners are equally good, and the choice would change.
         gains = gains - (gains.max(axis=1)[:, None] + gains.max(axis=0)) / 2
         gains -= gains.max(axis=1)[:, None]
         gains -= gains.max(axis=0)
@@ -146,7 +163,7 @@ def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
 
 
 def correlation(moments: PairMoments) -> Floats:
-    """Cross-correlation of shape (p, q); 0 where a column is constant."""
+    """Return the cross-correlation of shape (p, q); 0 if a column is constant."""
     sx, sy = (np.sqrt(np.clip(np.diag(s), 0, None)) for s in (moments.xx, moments.yy))
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = moments.xy / sx[:, None] / sy
@@ -154,15 +171,15 @@ def correlation(moments: PairMoments) -> Floats:
 
 
 def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> MatchMap:
-    """Match columns by the assignment that maximises the sum of |correlation|, with signs and one scale.
+    """Return the matching of columns that maximises the sum of |correlation|, with signs and one scale.
 
-    With different widths min(p, q) columns are matched; target columns without a partner are estimated by their mean.
+    min(p, q) columns are matched. Target columns without a match are predicted by their mean.
     """
     return _matched(moments if translation else moments.about_origin(), scale, each=False)
 
 
 def fit_scaled_permutation(moments: PairMoments, *, translation: bool = True) -> MatchMap:
-    """The same matching, with a positive scale of its own for each matched column."""
+    """Return the same matching, with a separate positive scale for each matched column."""
     return _matched(moments if translation else moments.about_origin(), scale=True, each=True)
 
 
@@ -190,10 +207,10 @@ def fit_unmixed(
     translation: bool = True,
     scale: bool = True,
 ) -> DenseMap:
-    """Match components that were found on each side alone, with signs, and go back to the target's own columns.
+    """Return the signed matching of components that were found on each side separately, in the columns of the target.
 
-    Components have unit variance on both sides: a match is a sign. One scale of the whole map then minimises the
-    squared error in the target's columns. Target components without a partner are estimated by their mean.
+    Components have unit variance on both sides, so a match has only a sign. One scale of the whole map then minimises
+    the squared error in the columns of the target. Target components without a match are predicted by their mean.
 
     Parameters
     ----------
@@ -202,7 +219,7 @@ def fit_unmixed(
     target : ndarray of shape (m, q)
         Components of the target.
     mixing : ndarray of shape (q, m)
-        From the target's components back to its columns.
+        The map from the components of the target back to its columns.
     """
     if not translation:
         moments = moments.about_origin()
@@ -214,16 +231,16 @@ def fit_unmixed(
 
 
 def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> DenseMap:
-    """Orthogonal Procrustes with reflections: R = U V^T of the cross-scatter's SVD, and one scale.
+    """Return the orthogonal Procrustes map with reflections: R = U V^T from the SVD of the cross-scatter, and a scale.
 
-    A narrower source is embedded isometrically. A wider one is rotated and its spare coordinates are dropped; that
-    problem has no closed form and is solved by descent from the best of three starts.
+    A source with fewer columns than the target is embedded isometrically. A source with more columns is rotated, and
+    the other coordinates are dropped. This problem has no closed form and is solved by descent from three starts.
     """
     return fit_rigid_to_many([moments], translation=translation, scale=scale)[0]
 
 
 def fit_rigid_to_many(many: Sequence[PairMoments], *, translation: bool = True, scale: bool = True) -> list[DenseMap]:
-    """The same for several targets of one source and one width: a descent of small matrices costs less together."""
+    """Return the same for several targets of one source and one width, which is faster than one by one."""
     if not translation:
         many = [moments.about_origin() for moments in many]
     xx, xy = many[0].xx, many[0].xy
@@ -239,7 +256,7 @@ def fit_rigid_to_many(many: Sequence[PairMoments], *, translation: bool = True, 
 
 
 def polar(matrix: Floats) -> Floats:
-    """The matrix with orthonormal rows or columns that is nearest to the given one, or to each of a stack."""
+    """Return the nearest matrix with orthonormal rows or columns, for one matrix or each of a stack."""
     sizes = np.abs(matrix).max(axis=(-2, -1), keepdims=True)
     scaled = matrix / np.where(sizes > 0, sizes, 1.0)
     if min(matrix.shape[-2:]) >= BY_PRODUCTS:
@@ -252,22 +269,22 @@ def polar(matrix: Floats) -> Floats:
 
 
 def _orthonormal(tall: Floats) -> Floats | None:
-    """M (M^T M)^(-1/2), in a third of the time of an SVD; None where M is too near to a loss of rank for that."""
+    """Return M (M^T M)^(-1/2), three times faster than by an SVD; None if M is too close to a lower rank."""
     values, vectors = np.linalg.eigh(np.swapaxes(tall, -1, -2) @ tall)
     if not (values[..., 0] > WELL_CONDITIONED * values[..., -1]).all():
         return None
     root = (vectors / np.sqrt(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     nearest = tall @ root
-    # A step of Newton and Schulz removes what rounding of the products left.
+    # A Newton-Schulz step removes the rounding errors of the products.
     return np.asarray(1.5 * nearest - 0.5 * nearest @ (np.swapaxes(nearest, -1, -2) @ nearest))
 
 
 def _isometry(xy: Floats, n: int) -> Floats:
-    """Procrustes for p <= q: U V^T of the SVD of xy, where n rows determine it.
+    """Return the Procrustes map for p <= q: U V^T of the SVD of xy, as far as n rows determine it.
 
-    Rows say nothing of directions at right angles to them. Any completion is optimal there; this one leaves such
-    directions where they are, in the target's first columns, as nearly as it can. Where rows are few, their span is
-    turned by small matrices.
+    Directions orthogonal to all rows are not determined, and any completion is optimal there. This one maps such
+    directions to the first columns of the target, as closely as possible. With few rows, their span is rotated by small
+    matrices.
     """
     p, q = xy.shape
     few = 2 * n < p
@@ -280,7 +297,7 @@ def _isometry(xy: Floats, n: int) -> Floats:
     a, b, rest, stays = u[:, :k], vt[:k].T, u[:, k:], np.zeros((p, q))
     if left is not None and right is not None:
         a, b = left @ a, right @ b
-        # What is at right angles to the rows of both sides stays where it is.
+        # Directions orthogonal to the rows of both sides do not move.
         plane = np.linalg.qr(np.hstack([a, b[:p]]))[0]
         rest = plane @ np.linalg.qr(plane.T @ a, mode="complete")[0][:, k:]
         stays = np.eye(p, q)
@@ -357,10 +374,10 @@ def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 100,
 
 
 def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: Ridge = 0.0) -> DenseMap:
-    """Affine least squares; where the solution is not unique, the one of least norm; optional ridge penalty.
+    """Return the affine least-squares map (of smallest norm if it is not unique), with an optional ridge penalty.
 
-    `ridge` weighs the squared norm of the coefficients against the summed squared error (scikit-learn's alpha). Of
-    several penalties the map is the mean of their maps.
+    `ridge` is the penalty on the squared norm of the coefficients (alpha in scikit-learn). With several penalties, the
+    result is the mean of their maps.
     """
     return fit_linear_to_many([moments], [ridge], translation=translation)[0]
 
@@ -368,7 +385,7 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: Ridge =
 def fit_linear_to_many(
     many: Sequence[PairMoments], ridges: Sequence[Ridge], *, translation: bool = True
 ) -> list[DenseMap]:
-    """The same for several targets of one source, each with penalties of its own: every penalty is factored once."""
+    """Return the same for several targets of one source, each with its own penalties. Each penalty is factored once."""
     if not translation:
         many = [moments.about_origin() for moments in many]
     solvers: dict[float, Callable[[Floats], Floats]] = {}
@@ -384,14 +401,14 @@ def fit_linear_to_many(
 
 
 def shares_of(ridge: Ridge) -> list[tuple[float, float]]:
-    """Different penalties, ascending, and the share of each in the mean of the maps."""
+    """Return the different penalties, ascending, and the weight of each in the mean of the maps."""
     if not isinstance(ridge, tuple):
         return [(ridge, 1.0)]
     return [(own, ridge.count(own) / len(ridge)) for own in sorted(set(ridge))]
 
 
 def typical(ridge: Ridge) -> float:
-    """The penalty, or the median of several."""
+    """Return the penalty, or the median of several penalties."""
     return float(np.median(ridge))
 
 
@@ -409,9 +426,9 @@ def _penalised(xx: Floats, n: int, ridge: float, translation: bool) -> Callable[
 
 
 def least_squares(xx: Floats, n: int, *, centred: bool = True) -> Callable[[Floats], Floats]:
-    """Least squares for one source and any target: gives the matrix of shape (p, q) of cross-products xy.
+    """Return the least-squares solver of one source: a function from cross-products xy to the matrix of shape (p, q).
 
-    Where the solution is not unique it is the one of least norm; the rank is judged in units of each column's size.
+    If the solution is not unique, it has the smallest norm. The rank is determined in units of each column.
     """
     factor = cholesky(xx, n)
     if factor is not None:
@@ -432,18 +449,18 @@ def least_squares(xx: Floats, n: int, *, centred: bool = True) -> Callable[[Floa
 def scale_influence(
     moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, scale: bool = True
 ) -> Floats:
-    """How far each row of the fit moves <gradient, A> through the one scale of the map.
+    """Return the influence of each row of the fit on <gradient, A> through the scale of the map.
 
-    Of every row that `fitted` was fitted to, the derivative of the sum of products of `gradient` with the matrix A by
-    the weight of the row. The direction of A is held fixed: the weight of one row changes no matching.
+    This is the derivative of <gradient, A> by the weight of each row of the fit. The direction of A is fixed, because
+    the weight of a single row does not change the matching.
 
     Parameters
     ----------
     moments : PairMoments
-        Of the rows that were fitted to.
+        Moments of the rows of the fit.
     gradient : ndarray of shape (p, q)
     x, y : ndarray of shape (m, p) and (m, q)
-        Some of these rows, less the map's centres.
+        Some of these rows, minus the centres of the map.
     """
     if not scale:
         return np.zeros(len(x))
@@ -458,7 +475,7 @@ def scale_influence(
 def scales_influence(
     moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool
 ) -> Floats:
-    """The same for a matching with a scale for each column."""
+    """Return the same for a matching with a scale for each column."""
     assert isinstance(fitted, MatchMap)
     sizes = np.diag((moments if translation else moments.about_origin()).xx)[fitted.columns]
     steep = gradient[fitted.columns, np.arange(len(sizes))]
@@ -470,10 +487,11 @@ def scales_influence(
 def rigid_influence(
     moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, scale: bool = True
 ) -> Floats:
-    """The same for a rigid motion: through its rotation U V^T and its scale.
+    """Return the same for a rigid motion, through its rotation U V^T and its scale.
 
-    d(U V^T) = U K V^T with K_ij = (N_ij - N_ji) / (s_i + s_j) and N = U^T d(xy) V; a wider target adds what leaves the
-    span of V. The rotation of a wider source has no closed form; there the scale alone is followed.
+    d(U V^T) = U K V^T with K_ij = (N_ij - N_ji) / (s_i + s_j) and N = U^T d(xy) V. If the target has more columns, the
+    part outside the span of V is added. If the source has more columns, the rotation has no closed form, and only the
+    influence through the scale is computed.
     """
     own = scale_influence(moments, fitted, gradient, x, y, translation=translation, scale=scale)
     p, q = gradient.shape
@@ -494,7 +512,7 @@ def rigid_influence(
 def linear_influence(
     moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, ridge: Ridge
 ) -> Floats:
-    """The same for a linear map, its penalties held fixed: dA = (xx + ridge)^-1 x (y - x A)^T of each."""
+    """Return the same for a linear map with fixed penalties: dA = (xx + ridge)^-1 x (y - x A)^T for each."""
     steep = replace(moments, xy=gradient, mean_y=np.zeros(gradient.shape[1]))
     each, influence = shares_of(ridge), np.zeros(len(x))
     for own, share in each:

@@ -1,8 +1,8 @@
-"""The ladder of equivalence, as data: one registry of groups, read by fits, verdict, tables, pages and help.
+"""The registry of groups, from the smallest to the largest. Fits, verdict, tables, pages and help use it.
 
-`contains` orders it. Groups are only partially ordered: a signed permutation with a scale for each column and a rigid
-motion both contain the signed permutations, both are linear, and neither contains the other. The ladder is a list all
-the same: each group comes after all that it contains, and otherwise the one with fewer parameters comes first.
+Groups are only partially ordered by `contains`. For example, signed permutations with a scale for each column and rigid
+motions both contain the signed permutations, and both are linear, but neither contains the other. The ladder is a list:
+each group comes after all groups that it contains, and otherwise the group with fewer parameters comes first.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from nearid.groups.fits import (
 )
 from nearid.moments import Floats, PairMoments
 
-# Columns on both sides for which parameters are counted where two groups are compared by their number.
+# Number of columns on both sides for which parameters are counted, to order two groups.
 WIDTH = 16
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Options of a fit that were found on each side alone.
+    """Options of a fit that were computed on each side separately.
 
     Attributes
     ----------
     whole : dict
-        From all rows in use.
+        Options from all rows in use.
     folds : list of dict
-        From the rows outside each fold.
+        Options from the rows outside each fold.
     alerts : tuple of Alert
     """
 
@@ -53,35 +53,41 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Group:
-    """One rung: what it is called, what it contains, how it is fitted and what that spends.
+    """A group of the ladder: its name, the groups that it contains, its fit and its number of parameters.
 
     Attributes
     ----------
     name : str
     title : str
-        For people, after "a" or "up to a".
+        Title in sentences, after "a" or "up to a".
     colour : str
-        Of its marks in figures, as "#009E73".
+        Colour in figures, such as "#009E73".
     contains : tuple of str
-        Names of the smaller groups; `register` adds those that these contain.
+        Names of the smaller groups. `register` adds the groups that these contain.
     fit : callable
-        (moments, **options) -> Map
+        `(moments, **options) -> Map`
     options : tuple of str
-        Names of the options that `fit` takes.
+        Names of the options of `fit`.
     degrees_of_freedom : callable
-        (p, q) -> number of continuous parameters fitted to pairs of rows, translation and scale included.
+        (p, q) -> number of continuous parameters of the fit, including translation and scale.
     default : bool
         Whether it is fitted if no groups are named.
     prepare : callable, optional
         (seed, engine, progress) -> function of (pair, fold, parts) -> Prepared, for a fit that needs more than moments.
-        What such a map can be depends on the rows of each side, so that it has no place among groups that contain each
-        other: it is measured beside the ladder and takes no part in the verdict.
+        The maps of such a group depend on the rows of each side, so it is not nested in the other groups. It is
+        measured in addition to the ladder and does not affect the verdict.
     influence : callable, optional
-        (moments, fitted, gradient, x, y, **options) -> how far each row moves the fit; see `scale_influence`. Intervals
-        allow for the fit only where it is given.
+        (moments, fitted, gradient, x, y, **options) -> influence of each row on the fit, see `scale_influence`. Without
+        it, intervals do not include the uncertainty of the fit.
     matches : bool
-        Whether the fit gives each target column a partner (a `MatchMap`): no derivative shows how that choice changes
-        from rows to rows.
+        Whether the fit matches columns (a `MatchMap`). The choice of matches has no derivative by the rows.
+
+    Examples
+    --------
+    >>> from nearid.groups.ladder import GROUPS
+    >>> rigid = GROUPS["rigid"]
+    >>> rigid.title, rigid.contains, rigid.degrees_of_freedom(3, 3)
+    ('rigid motion', ('permutation',), 7)
     """
 
     name: str
@@ -97,14 +103,14 @@ class Group:
     matches: bool = False
 
     def fitted(self, moments: PairMoments, options: dict[str, Any]) -> Map:
-        """Fit with those of the given options that this group knows."""
+        """Return the fit with those options that this group has."""
         return self.fit(moments, **{k: v for k, v in options.items() if k in self.options})
 
     def fitted_to_many(self, many: Sequence[PairMoments], options: Sequence[dict[str, Any]]) -> Sequence[Map]:
-        """The same for several targets of one source and one width, each with options of its own.
+        """Return the fits of several targets of one source and one width, each with its own options.
 
-        Rigid motions and linear maps cost less together where but for penalties their options are the same. By the fit,
-        so that a group with a fit of its own has none of these.
+        Rigid motions and linear maps are fitted together if their options are equal except for penalties, which is
+        faster. This is decided by `fit`, so that a registered group with another fit is not affected.
         """
         known = [{k: v for k, v in own.items() if k in self.options} for own in options]
         shared = [{k: v for k, v in own.items() if k != "ridge"} for own in known]
@@ -116,12 +122,26 @@ class Group:
         return [self.fit(moments, **own) for moments, own in zip(many, known, strict=True)]
 
 
-# Every group by its name, in the order of the ladder; what stands beside it comes last.
+# All groups by name, in the order of the ladder. Groups that are not part of the ladder come last.
 GROUPS: dict[str, Group] = {}
 
 
 def register(group: Group) -> None:
-    """Add a group, or replace the one of that name, and put the ladder in order."""
+    """Add a group, or replace the group of that name, and sort the ladder.
+
+    Parameters
+    ----------
+    group : Group
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from nearid.groups.ladder import GROUPS, register
+    >>> register(replace(GROUPS["rigid"], name="motion", title="motion", default=False))
+    >>> list(GROUPS)[:4]
+    ['permutation', 'scaled_permutation', 'rigid', 'motion']
+    >>> del GROUPS["motion"]
+    """
     unknown = [name for name in group.contains if name not in GROUPS]
     if unknown:
         raise InputError(f"The group {group.name} contains {unknown[0]}, which is not registered.")
@@ -139,21 +159,21 @@ def register(group: Group) -> None:
 
 
 def ladder(names: Iterable[str] | str | None = None) -> list[Group]:
-    """The named groups in the order of the ladder. Default: those with `default`. "all" gives every group."""
+    """Return the named groups in the order of the ladder. Default: those with `default`. "all" means every group."""
     if names is None:
         return [g for g in GROUPS.values() if g.default]
     wanted = listed(names, "group", GROUPS)
     chosen = [g for name, g in GROUPS.items() if name in wanted]
     if all(g.prepare for g in chosen):
         raise InputError(
-            f"{chosen[0].name} stands beside the ladder and gives no verdict. Add permutation and rigid, or give "
-            'groups="all" (--groups all).'
+            f"{chosen[0].name} is not part of the ladder, so it gives no verdict. Add permutation and rigid, "
+            'or give groups="all" (--groups all).'
         )
     return chosen
 
 
 def _stiefel(p: int, q: int) -> int:
-    """Dimension of the manifold of orthonormal frames that links widths p and q."""
+    """Return the dimension of the Stiefel manifold of orthonormal frames for widths p and q."""
     k, m = min(p, q), max(p, q)
     return m * k - k * (k + 1) // 2
 

@@ -1,13 +1,12 @@
-"""The penalty of a linear map, chosen by cross-validation over folds from their moments alone.
+"""The penalty of a linear map, chosen by cross-validation over folds, from the moments of the folds.
 
-The squared error of a linear map on a fold is a function of that fold's moments, so that no further pass is needed: one
-eigendecomposition of the source's scatter gives the maps of every penalty, and the error of each is a small product.
+The squared error of a linear map on a fold is a function of the moments of the fold, so no further pass is needed. One
+eigendecomposition of the scatter of the source gives the maps of all penalties, and the error of each is a small
+product. With fewer rows than columns, the same follows from the products of the rows.
 
-Where rows are fewer than columns, the same follows from products of the rows with each other.
-
-The penalty for a held-out fold must not have seen it. The rows without two folds a and b are decomposed once; fold b
-then judges the maps for a, and fold a those for b. Judges disagree where a few rows lie far from all others, and no
-penalty is right for all: the map is the mean of the maps that they choose.
+The penalty for a held-out fold must not depend on this fold. The rows without two folds a and b are decomposed once.
+Fold b then tests the maps for a, and fold a those for b. If a few rows lie far from all others, the test folds choose
+different penalties, and the map is the mean of the maps that they choose.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from nearid.groups.fits import DenseMap, Ridge, least_squares, squared_errors
 from nearid.moments import Floats, Moments, PairMoments, eigen, resolution
 
 ALL = slice(None)
-# Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
+# Penalties in units of the mean eigenvalue of the scatter of the source. Plain least squares (0) is tried in addition.
 GRID = np.geomspace(1e-8, 1e4, 49)
-# Steps of the grid, two decades, that the choice of one judge may be away from the median of all.
+# Maximum distance, in steps of the grid, of the choice of one test fold from the median of all: two decades.
 FARTHEST = 8
-# Narrow sources, in few folds, are judged by all other folds; others by two, and wide ones by one: decompositions take
-# most of the time there.
+# Sources with few columns and few folds are tested by all other folds, others by two, and wide ones by one,
+# because decompositions take most of the time.
 NARROW, FEW_FOLDS, WIDE = 128, 10, 512
-# One factor at a time is judged by few numbers: a penalty is taken where it gains this share of the squared error.
+# A single factor has few numbers for the test, so a penalty is used only if it gains this share of the squared error.
 LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """Linear maps of every penalty on one training set.
+    """Linear maps for all penalties on one training set.
 
     Attributes
     ----------
@@ -49,8 +48,8 @@ class Shrinkage:
     values, vectors : ndarray of shape (r,), (p, r)
         Eigenvalues and eigenvectors of the source's scatter.
     plain : callable or None
-        Least squares by its own solver, in which small columns count whose eigenvalues rounding drowns; None where rows
-        are too few for it to be worth a trial.
+        Separate solver for least squares, which also resolves columns whose eigenvalues are lost in rounding. None
+        if there are too few rows for plain least squares.
     """
 
     penalties: Floats
@@ -60,7 +59,7 @@ class Shrinkage:
 
     @classmethod
     def of(cls, train: PairMoments, penalties: Floats, *, centred: bool = True) -> Shrinkage:
-        """Decompose the source of some rows."""
+        """Return the decomposition of the source of some rows."""
         values, vectors = eigen(train.xx, train.n)
         plain = least_squares(train.xx, train.n, centred=centred) if train.n > len(train.xx) + 1 else None
         return cls(penalties, np.clip(values, 0, None), vectors, plain)
@@ -112,7 +111,7 @@ class Shrinkage:
 
 @dataclass(frozen=True)
 class RowShrinkage:
-    """The same on fewer rows than columns: the map of a penalty is x^T (x x^T + penalty)^-1 y.
+    """The same for fewer rows than columns: the map of a penalty is x^T (x x^T + penalty)^-1 y.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Whitening and ICA: what is left of an ambiguity, removed."""
+"""Whitening and ICA, which remove a linear ambiguity up to permutation, sign and scale of the components."""

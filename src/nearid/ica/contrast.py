@@ -1,4 +1,4 @@
-"""Contrasts: the function G whose mean tells how far a unit-variance component is from Gaussian."""
+"""Contrasts: functions G whose mean measures how far a component of unit variance is from Gaussian."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from nearid.moments import Floats
 
 
 class Slope(Protocol):
-    """g' of every entry of y, whose g may be at hand."""
+    """Function that returns g' of every entry of y. If g is already known, it can be passed to save time."""
 
     def __call__(self, y: Floats, g: Floats | None = None) -> Floats: ...
 
@@ -27,21 +27,21 @@ class Evaluated(NamedTuple):
 
 @dataclass(frozen=True)
 class Contrast:
-    """A contrast and what it gives for a standard Gaussian.
+    """A contrast with its values for a standard Gaussian.
 
     Attributes
     ----------
     evaluate : callable
-        (y, with_values) -> Evaluated, of y of shape (rows, k).
+        (y, with_values) -> Evaluated, for y of shape (rows, k).
     slope : callable
-        (y, g) -> g' of every entry; g, where it is at hand, saves time.
+        (y, g) -> g' of every entry. Passing a known g saves time.
     heavy : int
-        1 where G grows with heavy tails (E[G] of super-Gaussian components is larger than a Gaussian one's), else -1.
+        1 if E[G] of super-Gaussian (heavy-tailed) components is larger than that of a Gaussian component, else -1.
     gaussian : float
         E[G(v)] for a standard normal v.
     spread : float
-        Standard deviation of what is left of G(v) when the mean and the variance of v are known exactly, as those of
-        whitened components are: sqrt(n) (mean G - gaussian) / spread is standard normal for Gaussian components.
+        Standard deviation of G(v) after regression on v and v^2, because the mean and the variance of whitened
+        components are fixed. For Gaussian components, sqrt(n) (mean G - gaussian) / spread is standard normal.
     """
 
     name: str
@@ -52,22 +52,22 @@ class Contrast:
     spread: float
 
     def values(self, y: Floats) -> Floats:
-        """G of every entry."""
+        """Return G of every entry."""
         return _each(self.evaluate, y)
 
 
-# How often numbers whose logarithms are summed are multiplied in pairs first.
+# Number of rounds in which numbers are multiplied in pairs before their logarithms are summed.
 HALVINGS = 6
 
 
 def _column_sums(rows: Floats) -> Floats:
-    # Along memory numpy adds pairwise, and loses nothing in the precision of the rows.
+    # Along contiguous memory numpy adds pairwise, which keeps the precision of the rows.
     sums = np.sum(rows, axis=0) if rows.flags.f_contiguous else np.sum(rows, axis=0, dtype=np.float64)
     return np.asarray(sums, dtype=np.float64)
 
 
 def _square_sums(rows: Floats) -> Floats:
-    # Along memory where columns are contiguous; einsum is the faster one across it.
+    # Along memory if columns are contiguous; otherwise einsum is faster.
     sums = np.vecdot(rows.T, rows.T) if rows.flags.f_contiguous else np.einsum("ij,ij->j", rows, rows)
     return np.asarray(sums.astype(np.float64))
 
@@ -84,9 +84,9 @@ def _logcosh(y: Floats, with_values: bool) -> Evaluated:
 
 
 def _log_sums(rows: Floats) -> Floats:
-    """Sums of logarithms of numbers between 1 and 2, which are overwritten: logarithms of products, which are few."""
+    """Return sums of logarithms of numbers between 1 and 2, as logarithms of products. The rows are overwritten."""
     sums = np.zeros(rows.shape[1])
-    # Halves are multiplied by each other; 2 to the 64 is far from the end of float32.
+    # The two halves are multiplied with each other. Products stay below 2^64, far below the maximum of float32.
     for _ in range(HALVINGS):
         half = len(rows) // 2
         if len(rows) % 2:
@@ -140,7 +140,7 @@ def _each(evaluate: Callable[[Floats, bool], Evaluated], y: Floats) -> Floats:
 
 
 def _contrast(name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Slope, heavy: int) -> Contrast:
-    """A contrast with its figures for a standard normal, by Gauss-Hermite quadrature."""
+    """Return a contrast with its values for a standard normal, computed by Gauss-Hermite quadrature."""
     v, weights = np.polynomial.hermite_e.hermegauss(120)
     weights = weights / weights.sum()
     values = _each(evaluate, v)
@@ -158,53 +158,53 @@ CONTRASTS = {
     )
 }
 
-# Not a contrast of single components: g is each row times a growing function of its length. For whitened rows the
-# eigenvectors of E[g(y) y^T] part sources of different kurtosis (Cardoso 1989: fourth-order blind identification, whose
-# weight is the squared length itself; its logarithm keeps outlying rows from deciding).
+# Not a contrast of single components: g is each row times an increasing function of its length. For whitened rows the
+# eigenvectors of E[g(y) y^T] separate sources of different kurtosis. In fourth-order blind identification (Cardoso
+# 1989) the weight is the squared length. Its logarithm is used here to limit the influence of outlying rows.
 RADIAL = Contrast("radial", _radial, _radial_slope, 1, 0.0, 1.0)
 
 
 @cache
 def _quadrature() -> tuple[Floats, Floats]:
-    """Nodes and weights of the mean over a standard Gaussian; every pass over a rotation uses them."""
+    """Return nodes and weights for means over a standard Gaussian. Every pass over a rotation uses them."""
     v, weights = np.polynomial.hermite_e.hermegauss(60)
     return v, weights / weights.sum()
 
 
 @dataclass(frozen=True)
 class UnwhitenedContrast:
-    """Corrections for rows whose principal directions have these variances.
+    """Corrections of the contrast for rows that are not whitened.
 
     Attributes
     ----------
     variances : ndarray of shape (k,)
-        Of the coordinates that are rotated, in their common unit.
+        Variances along the principal directions, in one common unit.
     """
 
     variances: Floats
     contrast: Contrast
 
     def covariance(self, rotation: Floats) -> Floats:
-        """Covariance of the components."""
+        """Return the covariance of the components."""
         return np.asarray(rotation * self.variances @ rotation.T)
 
     def _gaussian(self, variances: Floats) -> tuple[Floats, Floats, Floats]:
-        """E[G], E[g'] and the derivative of E[g'] by the variance, of Gaussian components; Gauss-Hermite quadrature."""
+        """Return E[G], E[g'] and the derivative of E[g'] by the variance, for Gaussian components."""
         v, weights = _quadrature()
         y = np.sqrt(variances)[:, None] * v
         slopes = self.contrast.slope(y)
         return self.contrast.values(y) @ weights, slopes @ weights, slopes @ (weights * (v**2 - 1)) / (2 * variances)
 
     def corrected(self, state: State) -> State:
-        """What a pass found, less what Gaussian components would give; as for unit variances in form."""
+        """Return the state of a pass minus the values of Gaussian components, in the form for unit variances."""
         covariance = self.covariance(state.rotation)
         variances = np.diag(covariance)
         values, slopes, change = self._gaussian(variances)
-        # Along the rotation of i into j a variance changes by twice the covariance, and E[G] by E[g'] / 2 times that.
+        # If i is rotated into j, a variance changes by twice the covariance, and E[G] by E[g'] / 2 times that.
         products = state.products - slopes[:, None] * (covariance - np.diag(variances))
         seconds = state.seconds
         if seconds is not None:
-            # The same of E[g'(y_i) y_j^2] - E[g(y_i) y_i].
+            # The same correction for E[g'(y_i) y_j^2] - E[g(y_i) y_i].
             lost = np.outer(slopes, variances) + 2 * change[:, None] * covariance**2
             seconds = seconds - lost + (slopes * variances)[:, None]
         return replace(

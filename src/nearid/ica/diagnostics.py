@@ -1,4 +1,4 @@
-"""Can an unmixing be trusted? What its last passes and its rows show, as data and in words."""
+"""Diagnostics of an unmixing: whether its components can be trusted, as data and as alerts."""
 
 from __future__ import annotations
 
@@ -19,81 +19,84 @@ from nearid.moments import Floats
 
 # Components with a larger p-value cannot be distinguished from Gaussian ones.
 LEVEL = 0.01
-# Fewer rows per parameter of the rotation than this, and a good part of the contrast is a fit to noise.
+# With fewer rows per parameter of the rotation, a good part of the contrast is a fit to noise.
 FEW_ROWS = 5
-# Downward curvature above this share of the median is no rounding.
+# Negative curvature above this share of the median is more than rounding error.
 SADDLE = 0.01
-# How many of the flattest pairs are listed.
+# Number of pairs with the smallest curvature that are listed.
 FLATTEST = 10
-# Matched correlation with other fits below which a component is not the same from fit to fit.
+# Below this matched correlation with other fits, a component is unstable.
 UNSTABLE = 0.9
-# Fewer rows than this always leave much to a few of them.
+# With fewer rows than this, a few rows always have a large share.
 ENOUGH_ROWS = 200
-# So many rows that are equally far out, and no others, would give the kurtosis of a component that few rows make.
+# A component is made by few rows if its kurtosis is at least that of so many equally distant rows and all others at 0.
 FEW_MAKE = 20
-# The word for components of which nothing shows whether they come out again.
+# The doubt about components whose reproducibility was not tested.
 NOT_CHECKED = "not checked"
-# Fewer components are suggested where at most this share of the directions stands out of noise, and the smallest
-# variance is at most this share of the largest.
+# Fewer components are suggested if at most this share of the directions is above noise, and the smallest variance is at
+# most this share of the largest.
 STAND_OUT, LITTLE = 0.75, 0.01
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What is known about a fit.
+    """Diagnostics of a fitted ICA.
 
     Attributes
     ----------
     gradient, tol : float
-        Relative projected gradient at the end, and where it was to stop.
+        Relative projected gradient at the end of the search, and the gradient at which the search stops.
     rows, columns, components, rank : int
-        Rows in use, columns, components, and directions that exist in the data.
+        Number of rows in use, columns, components, and directions with variance in the data.
     rows_per_parameter : float
         Rows over the k (k - 1) / 2 angles of the rotation.
     smallest_variance, largest_variance : float
-        Along the principal directions that were unmixed.
+        Smallest and largest variance along the principal directions that were unmixed.
     nongaussianity : ndarray of shape (k,)
-        E[G(s)] of each unit-variance component less that of a Gaussian one. With logcosh and exp it is negative for
-        super-Gaussian components, positive for sub-Gaussian ones; with cube the other way round.
+        E[G(s)] of each unit-variance component minus that of a Gaussian component. With logcosh and exp it is
+        negative for super-Gaussian and positive for sub-Gaussian components. With cube the signs are reversed.
     z : ndarray of shape (k,)
-        The same in standard errors of a Gaussian component that nobody has searched for.
+        The same divided by the standard error for a Gaussian component, without correction for the search.
     p_values : ndarray of shape (k,)
-        That a search in Gaussian rows gets as far: ICA looks for what is not Gaussian, and finds some of it in noise.
-        See `nearid.ica.gaussian_null`.
+        Probability that a search in Gaussian rows finds a component at least as far from Gaussian. This corrects for
+        the search, which finds some non-Gaussianity in noise. See `nearid.ica.gaussian_null`.
     gaussian : ndarray of bool, shape (k,)
-        Components that cannot be distinguished from Gaussian ones. Two or more that are Gaussian are not identifiable.
+        Whether each component cannot be distinguished from a Gaussian one. Two or more Gaussian components are not
+        identifiable.
     kinds : list of str
         "super-Gaussian" (heavy tails), "sub-Gaussian" or "Gaussian", for each component.
     super_gaussian, sub_gaussian : int
-        How many there are of these.
+        Number of super-Gaussian and of sub-Gaussian components.
     curvature : list of (int, int, float)
-        The flattest pairs of components: second derivative of the contrast along the rotation of i into j (a block of
-        the Riemannian Hessian). The first is the theorem's mu over single pairs; at 0 or below, it is not settled.
+        The pairs of components (i, j) with the smallest curvature: the second derivative of the contrast along the
+        rotation of i into j, a block of the Riemannian Hessian. The first value is mu of the theorem over single pairs.
+        If it is 0 or below, the pair is not determined.
     typical_curvature : float
-        The median over all pairs; 0 for a single component.
+        Median curvature over all pairs. It is 0 for a single component.
     stability : ndarray of shape (k,) or None
-        Mean matched |correlation| with the components of fits from other starts to random halves of the rows, each
-        half whitened by its own moments.
+        Mean matched |correlation| with the components of other fits. Each of them has another start and uses a random
+        half of the rows, whitened by its own moments. None if no such fits were requested.
     contrast : str
-        Name of the contrast; with "auto" the one that was chosen.
+        Name of the contrast. With "auto", the contrast that was chosen.
     starts : int
-        Starts that were tried on these rows, or on a part of them.
+        Number of starts that were tried on these rows or on a part of them.
     same_optimum : int
-        How many of them reached the contrast of the best one to 0.1%.
+        Number of starts whose contrast is within 0.1% of the best one.
     recurrence : ndarray of int, shape (k,) or None
-        How many starts found each component, each of them after some more steps on a random half of the rows; None
-        where only one was tried. Found is a |correlation| of 1 - 4 (k - 1) / rows or more, which counts as no less than
-        0.95 and no more than 0.985. Components that all starts find are determined by the data, the others by the
-        start or by the sample.
+        Number of starts that found each component. Each start is continued for some steps on its own random half of
+        the rows. A component counts as found if the |correlation| is at least 1 - 4 (k - 1) / rows, limited to the
+        range 0.95 to 0.985. Components that all starts find are determined by the data, and the others by the start
+        or by the sample. None if only one start was tried.
     agreement : ndarray of shape (k,) or None
-        Mean over the starts of the |correlation| of each component with the nearest one that the start found. It tells
-        more than the count where components lie in a plane, in which directions at random are often near each other.
+        Mean over the starts of the |correlation| of each component with the nearest component of the start. It is
+        more informative than `recurrence` for components in a plane, where random directions are often similar.
     above_noise : int or None
-        How many of the directions that were whitened hold more variance than any of unrelated columns
-        (`nearid.ica.noise_floor`); None without whitening.
+        Number of whitened directions with more variance than unrelated columns would have (see
+        `nearid.ica.noise_floor`). None without whitening.
     alerts : tuple of Alert
+        What limits the interpretation of the components.
     kurtosis : ndarray of shape (k,) or None
-        E[s^4] - 3 of each component, where rows were looked at once more: 0 for a Gaussian.
+        Excess kurtosis E[s^4] - 3 of each component, which is 0 for a Gaussian. None if it was not computed.
     """
 
     converged: bool
@@ -128,9 +131,9 @@ class Diagnostics:
 
     @property
     def doubts(self) -> list[str]:
-        """Why a component should not be interpreted on its own; empty where it can be trusted.
+        """For each component, why it should not be interpreted on its own; empty if it can be trusted.
 
-        "not checked" where nothing speaks against it, but neither starts nor halves of the rows were compared.
+        The doubt is "not checked" if there is no other doubt, but neither starts nor halves of the rows were compared.
         """
         checked = self.components == 1 or self.recurrence is not None or self.stability is not None
         return [", ".join(self._doubts(i)) or ("" if checked else NOT_CHECKED) for i in range(self.components)]
@@ -140,9 +143,9 @@ class Diagnostics:
             yield "not converged"
         if self.kurtosis is not None and made_by_few(self.kurtosis[i], self.rows):
             yield "few rows"
-        # One Gaussian component is what the others leave over; two or more mix freely.
+        # One Gaussian component is determined by the others, but two or more can be mixed freely.
         gaussian = self.gaussian[i] and np.sum(self.gaussian) > 1
-        # Halves of the rows, each with starts of its own, tell more than the starts of one fit.
+        # Fits to halves of the rows, from other starts, are more informative than the starts of one fit.
         if self.stability is None:
             if gaussian:
                 yield "Gaussian"
@@ -155,18 +158,18 @@ class Diagnostics:
 
     @property
     def trusted(self) -> int:
-        """How many components can be interpreted one by one."""
+        """Number of components that can be interpreted one by one."""
         return self.doubts.count("")
 
     @property
     def mu(self) -> float:
-        """The smallest curvature of a pair; infinite for a single component, which nothing can turn."""
+        """The smallest curvature of a pair. It is infinite for a single component, which cannot be rotated."""
         return self.curvature[0][2] if self.curvature else float("inf")
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Diagnostics:
-        """Back from plain data, as `nearid.base.jsonable.plain` gives it; ValueError where it is something else."""
-        # Models that were written before several starts were tried have one.
+        """Return diagnostics from the data of `nearid.base.jsonable.plain`. Other data raise a ValueError."""
+        # Models that were written before several starts existed have one start.
         unknown = dict.fromkeys(("recurrence", "agreement", "above_noise", "kurtosis"))
         record = {"contrast": "", "starts": 1, "same_optimum": 1, **unknown, **record}
         kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
@@ -191,7 +194,7 @@ class Diagnostics:
 
 
 def lost_rank(columns: int, rank: int, requested: int) -> str:
-    """A sentence for fewer directions than requested: too few columns, combinations of others, or too few rows."""
+    """Return a message about fewer directions than requested: too few columns, dependent columns, or too few rows."""
     if requested > columns:
         held = f"there are {columns} columns" + (f" of rank {rank}" if rank < columns else "")
         return f"{requested} components were requested, but {held}: {rank} components are computed."
@@ -200,20 +203,20 @@ def lost_rank(columns: int, rank: int, requested: int) -> str:
 
 
 def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, Floats]:
-    """z and p-values of mean contrasts of unit-variance components that a search has found in n rows."""
+    """Return z and p-values for the mean contrasts of unit-variance components that a search found in n rows."""
     z = np.sqrt(n) * (values - contrast.gaussian) / contrast.spread
     return z, searched_p_values(z, contrast.name, n)
 
 
 class Curvature(NamedTuple):
-    """Second derivatives along rotations of pairs: the smallest, and the median of all."""
+    """Second derivatives along rotations of pairs: the smallest ones, and the median of all."""
 
     flattest: list[tuple[int, int, float]]
     typical: float
 
 
 def curvature(seconds: Floats, signs: Floats) -> Curvature:
-    """Curvature of the contrast along the rotation of each pair of components.
+    """Return the curvature of the contrast along the rotation of each pair of components.
 
     Parameters
     ----------
@@ -230,13 +233,13 @@ def curvature(seconds: Floats, signs: Floats) -> Curvature:
 
 
 def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
-    """What a reader should know before trusting the components, of which `requested` were requested."""
+    """Yield the alerts of a fit for which `requested` components were requested."""
     k = d.components
     if not d.converged:
         yield Alert(
             "not_converged",
-            f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}). "
-            "Raise max_passes (--max-passes) to continue, or tol (--tol).",
+            f"The search did not converge: it stopped after {d.passes} passes at a relative gradient of "
+            f"{d.gradient:.1e} (tol {d.tol:g}). Raise max_passes (--max-passes) to continue, or tol (--tol).",
         )
     if d.rank < requested:
         yield Alert("rank", lost_rank(d.columns, d.rank, requested))
@@ -246,7 +249,7 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             f"{d.rows} rows are few for the {'angle' if k == 2 else f'{k * (k - 1) // 2} angles'} between {k} "
             "components, so part of the result is noise. Use more rows, or fewer components (--n-components).",
         )
-    # One Gaussian component is what the others leave over; two or more mix freely.
+    # One Gaussian component is determined by the others, but two or more can be mixed freely.
     if np.sum(d.gaussian) > 1:
         yield Alert("gaussian", _looks_gaussian(d))
     least = -SADDLE * d.typical_curvature
@@ -274,7 +277,7 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             f"{int(np.sum(d.stability < UNSTABLE))} of {k} components are unstable: fits to random halves of the rows, "
             f"from other starts, find different ones (matched correlation below {UNSTABLE}).",
         )
-    # Where more components than stand out are not in doubt, small directions are no noise.
+    # If more components are trusted than directions are above noise, small directions are not noise.
     above, sound = d.above_noise or 0, sum(doubt in ("", NOT_CHECKED) for doubt in d.doubts)
     small = d.smallest_variance <= LITTLE * d.largest_variance
     if d.converged and small and 1 < above <= STAND_OUT * k and sound <= above:
@@ -288,62 +291,62 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
 
 
 def _looks_gaussian(d: Diagnostics) -> str:
-    """What two or more components that look Gaussian mean: one that comes out again is separated all the same."""
+    """Return the message about two or more components that look Gaussian. A reproducible one is still separated."""
     doubtful = int(np.sum(d.gaussian))
     seen = f"{doubtful} of {d.components} components cannot be distinguished from Gaussian ones with {d.rows} rows"
     if d.stability is None:
         return (
-            f"{seen}. ICA cannot separate Gaussian components from one another. To see whether these come out again "
-            "from halves of the rows, run nearid unmix with --stability 5 (stability=5)."
+            f"{seen}. ICA cannot separate Gaussian components from one another. To test whether fits to halves of the "
+            "rows find them again, run nearid unmix with --stability 5 (stability=5)."
         )
     again = int(np.sum(d.gaussian & (d.stability >= UNSTABLE)))
     if again == 0:
-        return f"{seen}, and they come out differently from halves of the rows: ICA cannot separate these."
+        return f"{seen}, and fits to halves of the rows do not find them again: ICA cannot separate them."
     rest = doubtful - again
     others = f" ICA cannot separate the other {rest} from one another." if rest > 1 else ""
     return (
-        f"{seen}, but {again} of them {'comes' if again == 1 else 'come'} out again from other starts and halves of "
-        f"the rows (matched correlation of {UNSTABLE} or more).{others}"
+        f"{seen}, but fits from other starts to halves of the rows find {again} of them again (matched correlation of "
+        f"{UNSTABLE} or more).{others}"
     )
 
 
-# Rows of which an alert says how much of a component's variance they carry.
+# Number of rows whose share of the variance of a component is reported in an alert.
 FURTHEST = 5
-# More copies than this share of the rows are no chance.
+# More copies than this share of the rows are reported.
 COPIES = 0.005
 
 
 def made_by_few(kurtosis: Floats, n: int) -> np.ndarray:
-    """Whether few of n rows make a component, by its excess kurtosis.
+    """Return whether a few of n rows make a component, judged by its excess kurtosis.
 
-    If m rows were equally far out and all others at 0, E[s^4] / E[s^2]^2 would be n / m.
+    If m rows are equally distant and all others are at 0, E[s^4] / E[s^2]^2 is n / m.
     """
     return np.asarray((n >= ENOUGH_ROWS) & (n < FEW_MAKE * (kurtosis + 3)))
 
 
 class RowsSeen(NamedTuple):
-    """What one more pass over the rows shows: alerts about them, and the kurtosis of each component."""
+    """Results of one more pass over the rows: alerts about the rows, and the kurtosis of each component."""
 
     alerts: list[Alert]
     kurtosis: Floats
 
 
 def see_rows(rows: Rows, forward: Affine) -> RowsSeen:
-    """Alerts about the rows of a fit and the kurtosis of its components; rows with a NaN or an infinity are left out.
+    """Return alerts about the rows of a fit and the kurtosis of its components. Rows with NaN or infinity are left out.
 
     Parameters
     ----------
     forward : Affine
-        From rows to components.
+        The map from rows to components.
     """
-    # A number that a row shares with its copies, and hardly with any other row.
+    # A number that is equal for copies of a row, and different for almost all other rows.
     direction = np.random.default_rng(0).normal(size=rows.shape[1])
 
     def task(block: tuple[int, int]) -> tuple[Floats, Floats, Floats, Floats]:
         x = rows.read(*block)
         x = x[np.isfinite(x).all(axis=1)]
         squares = np.square(forward(x), dtype=np.float64)
-        # Not a product of matrices, whose last digits depend on the place of a row.
+        # Not a matrix product, whose last digits depend on the position of a row.
         sums = squares.sum(axis=0), np.einsum("ij,ij->j", squares, squares)
         return np.sum(x * direction, axis=1), _largest(squares), *sums
 
@@ -355,7 +358,7 @@ def see_rows(rows: Rows, forward: Affine) -> RowsSeen:
 
 
 def _largest(squares: Floats) -> Floats:
-    """The largest values of each column, in any order."""
+    """Return the largest values of each column, in any order."""
     return np.partition(squares, -min(FURTHEST, len(squares)), axis=0)[-FURTHEST:] if len(squares) else squares
 
 

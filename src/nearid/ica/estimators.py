@@ -1,4 +1,4 @@
-"""Whitening and ICA as scikit-learn transformers: rows to components and back, in memory or from file to file."""
+"""Whitening and ICA as scikit-learn transformers between rows and components, in memory or from file to file."""
 
 import os
 import warnings
@@ -42,25 +42,25 @@ PRECISIONS = [np.float64, np.float32]
 
 
 class RankWarning(UserWarning):
-    """Some columns are combinations of others, or rows are few: fewer directions exist than there are columns."""
+    """There are fewer directions than columns: some columns are combinations of others, or there are few rows."""
 
 
 class IdentifiabilityWarning(UserWarning):
-    """Some components may not be the data's own: Gaussian ones, too few rows, no optimum, or others each time."""
+    """Some components may not be identified: they are Gaussian or unstable, rows are few, or there is no optimum."""
 
 
 class MetadataWarning(UserWarning):
     """Some columns of a table look like ids, counters, positions or labels, but are used as features."""
 
 
-# Alerts that have a warning of their own.
-# Options of `unmix` that stand beside those of the estimator in the provenance of a fit.
+# Alerts with their own class of warning.
+# Options of `unmix` that the provenance records in addition to those of the estimator.
 RECORDED = ("drop_nonfinite", "features", "exclude", "blocks")
 WARNINGS = {"not_converged": ConvergenceWarning, "rank": RankWarning}
 
 
 class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that are a linear map: s = components_ (x - mean_), x = mixing_ s + mean_.
+    """Base class of linear transformers: s = components_ (x - mean_), x = mixing_ s + mean_.
 
     Attributes
     ----------
@@ -69,11 +69,20 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     mixing_ : ndarray of shape (n_features, n_components)
     n_components_ : int
     rank_ : int
-        Directions that exist in the data.
+        Number of directions with variance in the data.
     """
 
     def transform(self, X: Any) -> Floats:
-        """Components of rows: an array, or a path or Rows that is read block by block."""
+        """Return the components of rows. X is an array, or a path or Rows that is read block by block.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         forward = self._map()
@@ -98,14 +107,14 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : array, path or Rows
         path : str or PathLike
-            File to write, in the precision of the rows: .npy, .zarr or .safetensors. Ids, where the rows have them, go
-            beside it: x.ids.npy of x.npy, x.zarr.ids.npy of x.zarr.
+            File to write, in the precision of the rows: .npy, .zarr or .safetensors. If the rows have ids, these are
+            written to another file: x.ids.npy for x.npy, x.zarr.ids.npy for x.zarr.
         inverse : bool
-            X holds components; write rows.
+            Whether X holds components that are mapped back to rows.
         overwrite : bool
-            Replace a file that exists.
+            Whether to replace an existing file.
         drop_nonfinite : bool
-            Give rows with a NaN or an infinity components of NaN; otherwise they are refused.
+            If True, the components of rows with NaN or infinity are NaN. Otherwise such rows raise an error.
         progress : bool, default=False
             Draw a progress bar on stderr. A function is called with the name of the stage and its number of blocks.
         """
@@ -123,10 +132,14 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
 
     def astype(self, dtype: Any) -> Self:
-        """A copy of a fit whose arrays have this precision, "float32" or "float64"; they are float64 by default.
+        """Return a copy of a fit with arrays in this precision, "float32" or "float64" (the default of a fit).
 
-        `ica.astype(x.dtype)` has the precision of float32 rows, as scikit-learn's FastICA has it. Maps still compute in
-        float64, but from rounded numbers. Numbers beyond the range of float32 are refused.
+        `ica.astype(x.dtype)` gives arrays in the precision of the rows, like FastICA of scikit-learn. Maps still
+        compute in float64, but from rounded numbers. Numbers beyond the range of float32 raise an error.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"} or a dtype
         """
         check_is_fitted(self)
         if dtype is None or np.dtype(dtype) not in PRECISIONS:
@@ -138,7 +151,16 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return rounded
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows from components, in the precision of these."""
+        """Return rows for components, in the precision of the components.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
         check_is_fitted(self)
         components = np.asarray(X)
         components = components.astype(np.float32 if components.dtype == np.float32 else np.float64, copy=False)
@@ -152,10 +174,12 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _check_components(self, name: str, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or shape[1] != self.n_components_:
-            raise InputError(f"{self.n_components_} components a row are expected, but {name} has shape {shape}.")
+            raise InputError(
+                f"{name} has shape {shape}, but {self.n_components_} columns are expected, one for each component."
+            )
 
     def _rows(self, X: Any, reset: bool) -> Any:
-        """Rows for paths and Rows, a validated array for the rest, which may be a single row."""
+        """Return Rows for paths and Rows, and a validated array for anything else. A single row is accepted."""
         if not isinstance(X, str | os.PathLike | Rows):
             return validated(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
         with nullcontext() if reset else single_rows():
@@ -167,26 +191,26 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 warnings.warn(alert.message, MetadataWarning, stacklevel=3)
         elif rows.shape[1] != self.n_features_in_:
             raise InputError(
-                f"{rows.name} has {rows.shape[1]} columns; {self.n_features_in_} were fitted.{self._advice(rows)}"
+                f"{rows.name} has {rows.shape[1]} columns, but the fit used {self.n_features_in_}.{self._advice(rows)}"
             )
         elif rows.columns is not None and hasattr(self, "feature_names_in_"):
             for at, (here, fitted) in enumerate(zip(rows.columns, self.feature_names_in_, strict=True)):
                 if here != fitted:
                     raise InputError(
-                        f"Column {at} of {rows.name} is {here!r}, but {fitted!r} was fitted there: give the columns "
-                        "that were fitted, in their order."
+                        f"Column {at} of {rows.name} is {here!r}, but in the fit it was {fitted!r}. Give the same "
+                        "columns in the same order."
                     )
         return rows
 
     def _advice(self, rows: Rows) -> str:
-        """What to type where a table has the columns that were fitted, and more."""
+        """Return what to type if a table has the fitted columns and further ones."""
         more = [name for name in rows.columns or () if name not in getattr(self, "feature_names_in_", ())]
         if not more or len(more) != rows.shape[1] - self.n_features_in_:
             return ""
-        return f" Leave out what was not fitted, with {typed_exclude(more)}."
+        return f" Leave out the other columns: {typed_exclude(more)}."
 
     def _name_columns(self, names: Sequence[str] | None) -> None:
-        """Keep the names of the columns where there are any, as scikit-learn does for DataFrames."""
+        """Store the names of the columns if there are any, as scikit-learn does for DataFrames."""
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -203,15 +227,15 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _rounded(name: str, values: Floats, dtype: np.dtype) -> Floats:
-    """An array of a fit in this precision; refused where its numbers become infinite, or all of them 0."""
+    """Return an array of a fit in this precision. Raises an error if numbers become infinite or all become 0."""
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(dtype)
     large = bool(np.any(np.isfinite(values) & ~np.isfinite(rounded)))
     if large or (values.any() and not rounded.any()):
         size = np.abs(values[np.isfinite(values)]).max()
         raise InputError(
-            f"{name} holds numbers too {'large' if large else 'small'} for {dtype} (up to {size:.1e}): keep float64, "
-            "or fit to rows in other units."
+            f"{name} holds numbers too {'large' if large else 'small'} for {dtype} (up to {size:.1e}). Keep float64, "
+            "or fit rows in other units."
         )
     return rounded
 
@@ -227,14 +251,14 @@ class Whitening(LinearUnmixer):
     Parameters
     ----------
     n_components : int, optional
-        Leading principal directions to keep; all by default.
+        Number of leading principal directions to keep. Default: all.
     form : {"pca", "zca"}, default="pca"
         "pca" gives components by descending variance. "zca" rotates them back as close to the columns as possible.
     rtol : float, default=0.0
-        Leave out directions with less than this share of the largest variance.
+        Directions with less than this share of the largest variance are left out.
     engine : {"local", "dask"}, address or Engine, optional
-        Where the pass of `fit` runs: this process by default, a Dask cluster of this machine's cores, or the cluster of
-        the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
+        Where `fit` computes: in this process (default), on a Dask cluster of the cores of this machine, or on the
+        cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
     Attributes
     ----------
@@ -278,12 +302,18 @@ class Whitening(LinearUnmixer):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to an array, or to a path or Rows read block by block."""
+        """Fit to an array, or to a path or Rows that is read block by block, and return the estimator.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+        y : ignored
+        """
         self._validate_params()
         rows = open_rows(self._rows(X, reset=True))
         with open_engine(self.engine) as engine:
             moments, _ = row_moments(rows, engine=engine)
-        # The last digits of decompositions depend on the threads of BLAS.
+        # The last digits of decompositions depend on the number of BLAS threads.
         with one_blas_thread:
             whitener = fit_whitener(
                 moments, components=self.n_components, form=self.form, rtol=self.rtol, stored=rows.dtype
@@ -298,7 +328,7 @@ class Whitening(LinearUnmixer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IcaEstimator(IcaOptions, LinearUnmixer):
-    """ICA as a transformer; `nearid.ICA`, which is also a result, describes its parameters and attributes."""
+    """ICA as a transformer. See `nearid.ICA`, which is also a result, for its parameters and attributes."""
 
     random_state: Any = 0
     engine: str | Engine | None = None
@@ -317,7 +347,13 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to an array, or to a path or Rows read block by block."""
+        """Fit to an array, or to a path or Rows that is read block by block, and return the estimator.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+        y : ignored
+        """
         rows = open_rows(self._rows(X, reset=True))
         return self.fit_rows(rows, describe(X, rows))
 
@@ -332,14 +368,15 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         keep: Callable[[Checkpoint], object] | None = None,
         tick: Callable[[], object] | None = None,
     ) -> Self:
-        """Fit to rows, with a way to go on after an interruption.
+        """Fit to rows, with checkpoints so that an interrupted fit can continue.
 
         Parameters
         ----------
+        rows : Rows
         source : dict
-            What `nearid.ica.model.describe` says of them.
+            Description of the rows by `nearid.ica.model.describe`.
         recorded : mapping, optional
-            Options of `RECORDED` that chose the rows, for the provenance.
+            Options of `RECORDED` that selected the rows, for the provenance.
         drop_nonfinite, resume, keep, tick
             See `nearid.ica.fit.fit_ica`.
         """
@@ -360,7 +397,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
                 tick=tick,
             )
         columns = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
-        # Where the passes ran changes nothing, and a generator is gone: its seed is kept.
+        # The engine does not change the result, so it is not kept. A random generator cannot be kept, only its seed.
         options = {name: value for name, value in self.get_params().items() if name != "engine"}
         options["random_state"] = self.random_state if isinstance(self.random_state, Integral) else None
         options |= recorded or {}
@@ -381,25 +418,37 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
 
     @property
     def whitening_(self) -> Floats:
-        """The matrix (n_components, n_features) that whitens centred rows, as scikit-learn's FastICA has it."""
+        """The matrix (n_components, n_features) that whitens centred rows, as in FastICA of scikit-learn."""
         check_is_fitted(self)
         if not self.whiten:
             raise AttributeError("whitening_ exists only for fits with whiten=True.")
-        # The mixing is sqrt(variance) times the principal directions, times a rotation, which the components have too:
-        # undoing it divides by no small variance.
+        # The mixing is sqrt(variance) times the principal directions, times a rotation that the components also have.
+        # The rotation can be removed without dividing by small variances.
         directions, sizes, rotation = np.linalg.svd(self.mixing_, full_matrices=False)
         signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(sizes))])
         return np.asarray(signs[:, None] * (rotation @ self.components_))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
+        """Write the fit to a folder as model.safetensors and model.json. An existing model is replaced.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The folder.
+        """
         check_is_fitted(self)
         tensors = {name: np.asarray(getattr(self, f"{name}_")) for name in SHAPES}
         write_model(Path(path), Model(tensors, self.provenance_, self.diagnostics_))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fit that `save` wrote; the files are checked, and nothing is ever unpickled."""
+        """Return a fit that `save` wrote. The files are checked, and nothing is unpickled.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The folder.
+        """
         model = read_model(Path(path))
         with describing_ica(path):
             options = model.provenance["options"].items()

@@ -1,4 +1,4 @@
-"""ICA of any number of rows: whitening from one pass, the rotation from some more, a canonical and checked answer."""
+"""ICA of any number of rows: one pass for whitening, several for the rotation, then ordering and diagnostics."""
 
 from __future__ import annotations
 
@@ -28,50 +28,52 @@ from nearid.ica.stream import Affine
 from nearid.ica.whiten import Whitener, fit_whitener, whiten_rows
 from nearid.moments import Floats, Moments
 
-# Where rows are too many to be held, starts are tried on a random part of them: as many as whitened make this many
-# entries, or for each parameter of the rotation so many (they come in pairs), if these are at most a share of all.
+# If there are too many rows to keep in memory, starts are tried on a random part of them. It has so many whitened
+# entries, or so many rows for each parameter of the rotation, if this is at most the given share of all rows.
 PART_ENTRIES, PART_ROWS, PART_SHARE = 1 << 20, 20, 0.1
-# Where starts are not tried, a search whose components stand out of the noise from the beginning is first followed on
-# as many rows as can be held, if these are at most this share of all, and up to this relative gradient.
+# If only one start is used and its components are above noise from the beginning, the search begins on as many rows as
+# fit into memory, if these are at most this share of all rows, down to this relative gradient.
 FIRST_SHARE, FIRST_TOL = 1 / 3, 1e-3
-# Contrasts that "auto" chooses from.
+# Contrasts from which "auto" chooses.
 AUTO = ("logcosh", "exp")
-# Spread of g(y) about its regression on y that a component has at least, where contrasts are judged.
+# Lower limit for the spread of g(y) around its regression on y, when contrasts are compared.
 LEAST_SPREAD = 1e-3
-# Numbers of wide rows that are read at once: 256 MB in float64.
+# Number of entries of wide rows that are read at once: 256 MB in float64.
 MOST_WIDE = 1 << 25
 
 
-# Not frozen: scikit-learn sets the parameters of an estimator one by one.
+# Not frozen, because scikit-learn sets the parameters of an estimator one by one.
 @dataclass(eq=False, repr=False)
 class IcaOptions:
-    """What an ICA is fitted with.
+    """Options of an ICA.
 
     Parameters
     ----------
     n_components : int, optional
-        Leading principal directions to unmix; all that exist by default.
+        Number of leading principal directions to unmix. Default: all that exist.
     whiten : bool, default=True
-        Whether to whiten first. Otherwise a pure rotation of the centred rows is sought, in one common unit.
+        Whether to whiten first. Otherwise ICA finds a pure rotation of the centred rows, with the same scale for all
+        columns.
     contrast : {"logcosh", "exp", "cube", "auto"}, default="logcosh"
-        What is far from Gaussian. "exp" is robust to outliers, "cube" is the kurtosis. "auto" fits "logcosh" and "exp"
-        to a random half of the rows and takes the one whose estimates vary less, by the variance that follows from
-        its components on the other half: see `diagnostics_.contrast`.
+        Measure of the distance from Gaussian. "exp" is robust to outliers, and "cube" is the kurtosis. "auto" fits
+        "logcosh" and "exp" to a random half of the rows, and chooses the one whose components have the smaller
+        estimation variance on the other half. `diagnostics_.contrast` holds the choice.
     tol : float, default=1e-4
-        Relative projected gradient to stop at. Products in float32 cannot tell much below 1e-6 from zero.
+        Relative projected gradient at which the search stops. With products in float32, values below about 1e-6
+        cannot be distinguished from zero.
     max_passes : int, default=500
-        Passes over the rows after which the search from a start ends without having converged. Passes over a part of
-        many rows, to begin with, are not counted.
+        Maximum number of passes over the rows for the search from one start. If it is reached, the search has not
+        converged. First passes over a part of many rows are not counted.
     starts : int, default=3
-        Rotations that the search starts from, of which the best goes on. They are followed on all rows where these
-        are few (up to 2^23 numbers once whitened), which takes two to three times the passes of one start, else on a
-        part of the rows, or not at all where a part would not tell, and without whitening: see
-        `diagnostics_.starts`.
+        Number of rotations from which the search starts. The best one is continued. With up to 2^23 whitened numbers,
+        the starts use all rows, which takes two to three times the passes of one start. With more, they use a part of
+        the rows. Only one start is used without whitening, or if the part that is needed to compare starts would be
+        too large. `diagnostics_.starts` holds the number that was used.
     stability : int, default=0
-        Fits from other starts to random halves of the rows (of the blocks, where rows have blocks), to see which
-        components are stable. Each costs about half of the fit.
+        Number of further fits, each from another start and on a random half of the rows (of the blocks, if the rows
+        have blocks), to test which components are stable. Each takes about half as long as the fit.
     dtype : {"float32", "float64"}, optional
-        Precision of the products; that of the rows by default. Sums are float64.
+        Precision of the products. Default: the precision of the rows. Sums are float64.
     """
 
     n_components: int | None = None
@@ -89,7 +91,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 
 def with_options(target: T) -> T:
-    """The function or class, whose docstring has what `IcaOptions` says of its parameters in place of {options}."""
+    """Return the function or class with {options} in its docstring replaced by the parameters of `IcaOptions`."""
     entries = (inspect.getdoc(IcaOptions) or "").partition("----------\n")[2]
     target.__doc__ = inspect.cleandoc(target.__doc__ or "").replace("{options}", entries)
     return target
@@ -97,7 +99,7 @@ def with_options(target: T) -> T:
 
 @dataclass(frozen=True)
 class Unmixing:
-    """Components s = components (x - mean) and back x = mixing s + mean.
+    """A fitted unmixing: components s = components (x - mean), and back x = mixing s + mean.
 
     Attributes
     ----------
@@ -105,7 +107,7 @@ class Unmixing:
     components : ndarray of shape (k, p)
     mixing : ndarray of shape (p, k)
     whitener : Whitener
-        Without whitening, the principal rotation in one common unit.
+        The whitening. Without whitening, the principal rotation in one common unit.
     kappa : ndarray of shape (k,)
         E[g'(s)] - E[g(s) s] of each component.
     """
@@ -133,30 +135,31 @@ def fit_ica(
     keep: Keep | None = None,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
-    """Components of rows, in the order of their distance from Gaussian, each with its largest loading positive.
+    """Return the components of rows, ordered by distance from Gaussian, each with a positive largest loading.
 
     Parameters
     ----------
     options : IcaOptions, optional
     seed : int
-        Of the first rotation.
+        Seed of the first rotation.
     drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity; otherwise they are refused.
+        Whether to leave out rows with NaN or infinity. Otherwise such rows raise an error.
     engine : Engine
-        Where the passes run; the result is the same.
+        The engine that runs the passes. It does not change the result.
     moments : Moments, optional
-        Of the rows in use, where they are known already; `kept` then tells which rows these are.
+        Moments of the rows in use, if they are already known. `kept` then marks these rows.
     kept : ndarray of bool, optional
-        Rows in use; all by default.
+        Rows in use. Default: all rows.
     start : ndarray of shape (k, p), optional
-        Components of a fit to much the same rows, from where the search goes on, unless these rows have another rank.
+        Components of a fit to similar rows, from which the search starts. It is ignored if these rows have another
+        rank.
     resume : Checkpoint, optional
-        Of an earlier fit of the same rows with the same options: go on from there.
+        Checkpoint of an earlier fit of the same rows with the same options, from which the search continues.
     keep, tick : callable, optional
         Called after every pass, `keep` with a Checkpoint.
     """
     options = options or IcaOptions()
-    # The last digits of decompositions depend on the threads of BLAS too.
+    # The last digits of decompositions also depend on the number of BLAS threads.
     with one_blas_thread:
         white = _whitened(rows, options, engine, moments=moments, kept=kept, drop_nonfinite=drop_nonfinite)
         dtype = np.dtype(options.dtype or rows.dtype)
@@ -168,7 +171,8 @@ def fit_ica(
         backward, k = problem.whitener.backward, len(problem.whitener.forward)
         if resume is not None and resume.rotation.shape != (k, k):
             raise InputError(
-                f"The checkpoint has {len(resume.rotation)} components and {rows.name} has {k}: it is of another fit."
+                f"The checkpoint has {len(resume.rotation)} components, but {rows.name} has {k}: it belongs to another "
+                "fit."
             )
         first = polar(start @ backward) if start is not None and len(start) == k else None
         search = problem.search(resume if resume is not None else first, options, seed, tick, keep)
@@ -187,7 +191,7 @@ def fit_ica(
 
 
 class _Whitened(NamedTuple):
-    """How rows are whitened, how many there are, which (all where None), and their scatter, unless rows are few."""
+    """The whitening, the number of rows in use, which rows (None: all), and their scatter unless rows are few."""
 
     whitener: Whitener
     n: int
@@ -204,7 +208,7 @@ def _whitened(
     kept: np.ndarray | None = None,
     drop_nonfinite: bool = False,
 ) -> _Whitened:
-    """Whitening of the rows in use: from moments, or where rows are fewer than columns, from the rows themselves."""
+    """Return the whitening of the rows in use, from moments, or from the rows if there are fewer rows than columns."""
     if moments is None and rows.shape[0] <= min(rows.shape[1], MOST_WIDE // rows.shape[1]):
         return _whitened_wide(rows, options, kept, drop_nonfinite)
     if moments is None:
@@ -234,23 +238,23 @@ def _whitened_wide(rows: Rows, options: IcaOptions, kept: np.ndarray | None, dro
 
 
 def _constant(rows: Rows) -> InputError:
-    return InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
+    return InputError(f"Every column of {rows.name} is constant, so there is nothing to unmix.")
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Rows whose rotation is sought.
+    """Whitened rows for which the search finds a rotation.
 
     Attributes
     ----------
     whitener : Whitener
-        Without whitening, the principal rotation in one common unit.
+        The whitening. Without whitening, the principal rotation in one common unit.
     unwhitened : UnwhitenedContrast or None
-        Corrects the contrast without whitening.
+        Correction of the contrast without whitening.
     n : int
-        Rows in use.
+        Number of rows in use.
     held : HeldRows or None
-        These rows, whitened, where they are few enough to be held.
+        The whitened rows, if they are few enough to be kept in memory.
     """
 
     passes: RowPasses
@@ -263,8 +267,8 @@ class _Problem:
     def of(cls, passes: RowPasses, whitener: Whitener, n: int, options: IcaOptions) -> _Problem:
         if options.whiten:
             return cls(passes, whitener, None, n)._holding()
-        # The common unit is twice the largest size: where components are small, contrasts grow faster than variances,
-        # and a source is not split among several components for the sake of a larger sum.
+        # The common unit is twice the largest size. For small components, contrasts grow faster than variances, so
+        # the search does not split a source among several components to increase the sum.
         sizes = np.linalg.norm(whitener.backward, axis=0)
         unit, directions = 2 * float(sizes[0]), whitener.backward / sizes
         rotation = replace(whitener, forward=directions.T / unit, backward=directions * unit)
@@ -272,7 +276,7 @@ class _Problem:
         return cls(passes, rotation, unwhitened, n)._holding()
 
     def _holding(self) -> _Problem:
-        """The same problem with its rows in memory, where they are few enough."""
+        """Return the same problem with its rows in memory, if they are few enough."""
         passes = self.passes
         if self.n * len(self.whitener.forward) > MOST_HELD:
             return self
@@ -285,26 +289,26 @@ class _Problem:
         with_bends: bool = False,
         contrast: Contrast | None = None,
     ) -> Sums:
-        """What a pass gives for components that are a rotation of whitened rows."""
+        """Return the sums of a pass for components that are a rotation of whitened rows."""
         if self.held:
             return self.held.contrast_sums(rotation, with_values, with_bends, contrast)
         passes = replace(self.passes, contrast=contrast) if contrast else self.passes
         return passes.contrast_sums(rotation @ self.whitener.forward, with_values, with_bends)
 
     def state(self, rotation: Floats, with_values: bool = False, with_seconds: bool = False) -> State:
-        """The same as the solver takes it."""
+        """Return the sums of a pass in the form that the solver uses."""
         sums = self.sums(rotation, with_values, with_seconds)
         seconds = None if sums.bends is None else sums.bends - np.diag(sums.products)[:, None]
         state = State(rotation, sums.products, sums.slopes, sums.values if with_values else None, seconds)
         return self.unwhitened.corrected(state) if self.unwhitened else state
 
     def eigenvectors(self) -> Floats:
-        """Rotation that parts sources by their kurtosis."""
+        """Return the rotation that separates sources by their kurtosis."""
         products = self.sums(np.eye(len(self.whitener.forward)), contrast=RADIAL).products
         return np.asarray(np.linalg.eigh(products + products.T)[1].T)
 
     def contrast(self, state: State) -> float:
-        """J, the sum of |E[G(y)] - E[G(Gaussian)]| over the components; one more pass where a step went without it."""
+        """Return J, the sum of |E[G(y)] - E[G(Gaussian)]| over the components, with one more pass if it is unknown."""
         known = self.state(state.rotation, True) if state.values is None else state
         return float(np.abs(known.measured() - self.passes.contrast.gaussian).sum())
 
@@ -316,7 +320,7 @@ class _Problem:
         tick: Callable[[], object] | None,
         keep: Keep | None = None,
     ) -> Search:
-        """A search that has ended: from a rotation or a checkpoint, otherwise from the best of several starts."""
+        """Return a finished search from a rotation or a checkpoint, otherwise from the best of several starts."""
 
         def begin(
             start: Floats | Checkpoint,
@@ -340,7 +344,7 @@ class _Problem:
                 keep=keep,
                 stage=stage,
                 groups=groups,
-                # Passes over rows that are held take too little for fewer components to take much less.
+                # Passes over rows in memory are so fast that fewer components would save little.
                 set_aside=problem.held is None,
             )
 
@@ -356,7 +360,7 @@ class _Problem:
         return search
 
     def _one_start(self, begin: Callable[..., Search], options: IcaOptions, seed: int, keep: Keep | None) -> Search:
-        """The search from the eigenvectors, followed on a part of the rows first where these suffice."""
+        """Return the search from the eigenvectors. If a part of the rows is sufficient, it starts on this part."""
         [start] = several(1, self.eigenvectors(), seed)
         search = begin(start.rotation, start.stage, groups=start.groups)
         k = len(start.rotation)
@@ -365,7 +369,7 @@ class _Problem:
             return search
 
         def over_all(checkpoint: Checkpoint) -> Checkpoint:
-            """Where a search over all rows goes on, which has made no pass yet."""
+            """Return the checkpoint from which a search over all rows continues, with no passes counted."""
             return replace(checkpoint, gradients=checkpoint.gradients[-1:])
 
         kept = (lambda checkpoint: keep(over_all(checkpoint))) if keep else None
@@ -382,7 +386,7 @@ class _Problem:
         seed: int,
         keep: Keep | None,
     ) -> Search:
-        """The search from the best of several starts, tried on the rows of `judge`; `stood` is where some stood."""
+        """Return the search from the best of several starts on the rows of `judge`; `stood` holds their checkpoints."""
         starts, latest = several(options.starts, judge.eigenvectors(), seed), dict(enumerate(stood))
 
         def keeping(place: int) -> Keep | None:
@@ -411,7 +415,7 @@ class _Problem:
         return best
 
     def on_half(self, rotation: Floats, seed: list[int]) -> Floats:
-        """What becomes of components on a random half of the rows held (of their blocks), in rows of unit length."""
+        """Return the components after some steps on a random half of the rows or blocks, in rows of unit length."""
         assert self.held is not None
         rows, kept = self.passes.rows, self.passes.kept
         used = np.ones(rows.shape[0], dtype=bool) if kept is None else kept
@@ -428,13 +432,13 @@ class _Problem:
         return np.asarray(found / np.where(sizes > 0, sizes, 1.0))
 
     def judge(self, starts: int) -> _Problem | None:
-        """The problem on the rows that several starts are tried on; None where one start is all."""
+        """Return the problem on the rows on which several starts are tried; None if only one start is used."""
         k = len(self.whitener.forward)
-        # Without whitening the sizes of components count too, and a larger sum need not be the better answer.
+        # Without whitening the contrast also depends on the sizes of components, so a larger sum may not be better.
         if starts == 1 or k == 1 or self.unwhitened:
             return None
         if self.held:
-            # Starts are told apart well before single precision ends.
+            # Single precision is sufficient to compare starts.
             return self if self.held.single else replace(self, held=self.held.as_single())
         count = max(PART_ENTRIES // k, PART_ROWS * k * (k - 1) // 2)
         if count > min(PART_SHARE * self.n, MOST_HELD // k):
@@ -442,26 +446,26 @@ class _Problem:
         return self.part(count)
 
     def part(self, count: int) -> _Problem:
-        """The problem on so many random rows, which are held."""
+        """Return the problem on so many random rows, which are kept in memory."""
         passes = self.passes
         used = np.arange(passes.rows.shape[0]) if passes.kept is None else np.flatnonzero(passes.kept)
         part = np.zeros(passes.rows.shape[0], dtype=bool)
-        # The same rows for every seed: what seeds disagree about is then the start's doing.
+        # The same rows for every seed, so that differences between seeds come only from the start.
         part[np.random.default_rng(0).choice(used, count, replace=False)] = True
         return replace(self, passes=replace(passes, kept=part), n=count)._holding()
 
     def components(self, solution: Solution) -> Floats:
-        """Components of shape (k, p), in the units of the columns."""
+        """Return the components of shape (k, p), in the units of the columns."""
         return np.asarray(solution.state.rotation @ self.whitener.forward)
 
     def canonical(self, solution: Solution) -> tuple[Solution, Floats, Curvature]:
-        """Order and sign the components, so that two fits are comparable by eye; mean contrasts and flattest pairs."""
+        """Return the components in a canonical order and sign, their mean contrasts, and the flattest pairs."""
         contrast = self.passes.contrast
         state = self.state(solution.state.rotation, True, True)
         assert state.seconds is not None
         values = state.measured()
         if self.unwhitened:
-            # How far a component is from Gaussian is a matter of its shape, not of its size.
+            # The distance from Gaussian depends on the shape of a component, not on its size.
             sizes = np.sqrt(np.diag(self.unwhitened.covariance(state.rotation)))
             values = self.passes.contrast_sums(self.components(solution) / sizes[:, None], with_values=True).values
         order = np.argsort(-np.abs(values - contrast.gaussian), kind="stable")
@@ -535,11 +539,11 @@ def _stability(
     seed: int,
     tick: Callable[[], object] | None,
 ) -> Floats:
-    """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows.
+    """Return the mean |correlation| of each component with its match in fits from other starts to random halves.
 
-    Each half is whitened by its own moments, as a fit to these rows alone would be: the whitener of all rows leaves
-    correlations in a half, which no rotation can remove. Correlations are those over all rows. A component without a
-    partner, because fewer directions exist in a half, counts as 0 there.
+    Each half is whitened by its own moments, like a fit to these rows alone, because the whitener of all rows would
+    leave correlations in a half that no rotation removes. Correlations are computed over all rows. A component without
+    a match, because a half has fewer directions, counts as 0 there.
 
     Parameters
     ----------
@@ -554,7 +558,7 @@ def _stability(
         try:
             white = _whitened(passes.rows, options, passes.engine, kept=half)
         except InputError:
-            # Nothing varies in this half, so none of the components comes out of it.
+            # All columns are constant in this half, so it has no components.
             return np.zeros((0, passes.rows.shape[1]))
         part = _Problem.of(replace(passes, kept=half, mean=white.whitener.mean), white.whitener, white.n, options)
         return part.components(part.search(None, options, seed, tick).solution(options.tol))
@@ -575,7 +579,7 @@ def _stability(
 
 
 def _chosen_contrast(passes: RowPasses, options: IcaOptions, seed: int, tick: Callable[[], object] | None) -> Contrast:
-    """The contrast that finds components the more surely: fitted to a half of the rows, judged on the other half."""
+    """Return the contrast with the smaller estimation variance, fitted to a half of the rows, tested on the other."""
     rows = passes.rows
     used = np.ones(rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
     half = random_half(used, rows.blocks if _parted(rows.blocks, used) else None, np.random.default_rng([seed, 0]))
@@ -583,7 +587,7 @@ def _chosen_contrast(passes: RowPasses, options: IcaOptions, seed: int, tick: Ca
     try:
         white = _whitened(rows, options, passes.engine, kept=half)
     except InputError:
-        # Nothing varies in a half of so few rows, or blocks: they cannot choose.
+        # A half of so few rows or blocks is constant, so the default is used.
         return CONTRASTS[AUTO[0]]
 
     def score(name: str) -> float:
@@ -596,10 +600,10 @@ def _chosen_contrast(passes: RowPasses, options: IcaOptions, seed: int, tick: Ca
 
 
 def _precision(passes: RowPasses, components: Floats) -> Floats:
-    """How surely a contrast finds each component: (E[g'] - E[g y])^2 / (E[g^2] - E[g y]^2), of unit-variance rows.
+    """Return the precision of each component: (E[g'] - E[g y])^2 / (E[g^2] - E[g y]^2), for unit-variance rows.
 
-    Its inverse, over n, is the variance of an estimate of the component's direction (Hyvarinen, Karhunen and Oja 2001,
-    chapter 14). Components that are Gaussian count for nothing.
+    Its inverse divided by n is the variance of the estimated direction of the component (Hyvarinen, Karhunen and Oja
+    2001, chapter 14). It is 0 for Gaussian components.
     """
     forward = Affine(components, passes.mean, np.zeros(len(components)))
     kept = passes.kept
@@ -622,17 +626,17 @@ def _precision(passes: RowPasses, components: Floats) -> Floats:
         return np.stack([(g * g).sum(axis=0), (g * y).sum(axis=0), slopes])
 
     squares, pull, slopes = over(moments) / count
-    # A component of two values is found without error; it must not be all that counts.
+    # A component with two values has no estimation error. It must not dominate the choice.
     return np.asarray((slopes - pull) ** 2 / np.maximum(squares - pull**2, LEAST_SPREAD))
 
 
 def _parted(labels: np.ndarray | None, used: np.ndarray) -> bool:
-    """Whether the rows in use are of more than one block."""
+    """Return whether the rows in use belong to more than one block."""
     return labels is not None and bool((labels[used] != labels[used][0]).any())
 
 
 def _covariances(rows: Rows, whole: _Whitened) -> Callable[[Floats, Floats], Floats]:
-    """A function that gives the covariances, over all rows in use, of components of two unmixings."""
+    """Return a function that computes the covariances of the components of two unmixings over all rows in use."""
     n, scatter = whole.n, whole.scatter
     if scatter is not None:
         return lambda a, b: np.asarray(a @ scatter @ b.T / n)
@@ -642,7 +646,7 @@ def _covariances(rows: Rows, whole: _Whitened) -> Callable[[Floats, Floats], Flo
 
 
 def random_half(used: np.ndarray, blocks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """About half of the rows in use, drawn at random; where rows have blocks, of whole blocks.
+    """Return a random half of the rows in use. If the rows have blocks, whole blocks are drawn.
 
     Parameters
     ----------
@@ -658,7 +662,7 @@ def random_half(used: np.ndarray, blocks: np.ndarray | None, rng: np.random.Gene
     order = rng.permutation(codes.max() + 1)
     if len(order) < 2:
         raise InputError("Stability compares halves of the blocks, but all rows are in one block. Give other blocks.")
-    # As many blocks as come nearest to half of the rows.
+    # The number of blocks whose rows come closest to half of the rows.
     count = 1 + int(np.argmin(np.abs(np.cumsum(np.bincount(codes)[order]) - len(rows) / 2)))
     half[rows[np.isin(codes, order[:count])]] = True
     return half

@@ -1,4 +1,4 @@
-"""How far a search for components gets in Gaussian rows, and the p-values that follow for components of other rows."""
+"""p-values of ICA components, by comparison with a search for components in Gaussian rows."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import numpy as np
 
 from nearid.moments import Floats
 
-# With fewer rows for each component, a search finds anything in noise: nothing can be told from Gaussian.
+# With fewer rows per component, a search finds components in noise, so none can be distinguished from Gaussian.
 FEWEST_ROWS = 3
-# Beyond the columns of the table the reach grows with this power of their number. A Gaussian process over directions
-# gives the root. Fourth powers grow faster: few rows can make a component.
+# Beyond the table, the values grow with this power of the number of columns. A Gaussian process over directions gives
+# the power 1/2. With fourth powers the values grow faster, because a few rows can make a component.
 GROWTH = {"logcosh": 0.5, "exp": 0.5, "cube": 1.0}
 
 
 @cache
 def _tables() -> dict[str, Any]:
-    """Mean and spread of the furthest component of Gaussian rows, as benchmarks/gaussian_null.py simulates them."""
+    """Return mean and spread of the most extreme component of Gaussian rows (see benchmarks/gaussian_null.py)."""
     record = json.loads(files("nearid.ica").joinpath("gaussian_null.json").read_text())
     axes = np.log(record["components"]), np.log(record["ratios"])
     return {**record, "axes": axes}
 
 
 def searched_p_values(z: Floats, contrast: str, n: int) -> Floats:
-    """p-values of components that a search has found in n rows.
+    """Return p-values of components that a search found in n rows.
 
-    The p-value of the furthest component is the probability that the furthest of as many Gaussian columns gets as far,
-    on the same side, times two for both sides. If it is not Gaussian, then the search for the next one had a direction
-    fewer to choose from, and so on: each component is compared with as many columns as there are from it on. A p-value
-    is never smaller than that of a component before it.
+    The p-value of the most extreme component is twice the probability that the most extreme component of equally many
+    Gaussian columns is at least as extreme on the same side. If this component is not Gaussian, the search for the next
+    one has one direction less. So each component is compared with as many columns as there are components from it on.
+    p-values never decrease from one component to the next.
 
     Parameters
     ----------
     z : ndarray of shape (k,)
-        Mean contrasts less that of a Gaussian component, in standard errors.
+        Mean contrasts minus that of a Gaussian component, in standard errors.
     contrast : {"logcosh", "exp", "cube"}
     """
     k = len(z)
@@ -50,7 +50,7 @@ def searched_p_values(z: Floats, contrast: str, n: int) -> Floats:
 
 
 def _tails(z: Floats, columns: np.ndarray, contrast: str, n: int) -> Floats:
-    """Twice the probability that the furthest component of so many Gaussian columns is beyond z, by a normal tail."""
+    """Return twice the probability that the most extreme component of so many Gaussian columns exceeds z."""
     from scipy.special import ndtr
 
     tables = _tables()["contrasts"][contrast]
@@ -63,7 +63,7 @@ def _tails(z: Floats, columns: np.ndarray, contrast: str, n: int) -> Floats:
 
 
 def _between(table: Floats, columns: np.ndarray, n: int) -> Floats:
-    """The table at these numbers of columns of n rows: linear in both logarithms, at its edge beyond it."""
+    """Interpolate the table for these numbers of columns and n rows, linearly in both logarithms."""
     (i, u), (j, v) = (
         _place(axis, np.log(value)) for axis, value in zip(_tables()["axes"], (columns, n / columns), strict=True)
     )
@@ -72,6 +72,6 @@ def _between(table: Floats, columns: np.ndarray, n: int) -> Floats:
 
 
 def _place(axis: Floats, value: Floats) -> tuple[np.ndarray, Floats]:
-    """The point of the axis before each value, and the share of the way to the next one."""
+    """Return the grid point before each value, and the relative position between it and the next point."""
     before = np.clip(np.searchsorted(axis, value, side="right") - 1, 0, len(axis) - 2)
     return before, np.clip((value - axis[before]) / (axis[before + 1] - axis[before]), 0, 1)

@@ -1,4 +1,4 @@
-"""Whitened rows that are held in memory, so that a pass is two small products; the sums are those of `passes`."""
+"""Whitened rows in memory, for which a pass is two small products. The sums are the same as in `passes`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nearid.ica.passes import PIECE_BYTES, Part, Sums, add_parts
 from nearid.ica.whiten import Whitener
 from nearid.moments import Floats, resolution
 
-# Entries of whitened rows that are held, at most: 64 MB in float64. More rows are read and whitened in every pass.
+# Maximum number of whitened entries in memory: 64 MB in float64. With more, rows are read and whitened in every pass.
 MOST_HELD = 1 << 23
-# Bytes of a component in a piece, at most: its sums run along memory, pairwise, and stay precise for more rows than
-# those of `passes`.
+# Maximum number of bytes of one component in a piece. Sums run along memory, pairwise, so they stay precise for more
+# rows than in `passes`.
 PIECE_LENGTH = 1 << 16
-# Below so many entries a pass takes less than sharing it out over threads would.
+# With fewer entries, a pass in one thread is faster than several threads.
 WORTH_THREADS = 1 << 20
 
 
@@ -30,9 +30,9 @@ class HeldRows:
     Attributes
     ----------
     pieces : list of ndarray of shape (k, rows)
-        Each fits a core's cache. Rows are columns here: sums over them run along memory.
+        Pieces that fit into the cache of a core. Rows are stored as columns, so that sums over them run along memory.
     n : int
-        Rows of all pieces.
+        Number of rows of all pieces.
     contrast : Contrast
     """
 
@@ -42,11 +42,11 @@ class HeldRows:
 
     @property
     def single(self) -> bool:
-        """Whether they are in single precision."""
+        """Whether the rows are stored in single precision."""
         return self.pieces[0].dtype == np.float32
 
     def as_single(self) -> HeldRows:
-        """The same in single precision."""
+        """Return the same rows in single precision."""
         return HeldRows([piece.astype(np.float32) for piece in self.pieces], self.n, self.contrast)
 
     def contrast_sums(
@@ -56,7 +56,7 @@ class HeldRows:
         with_bends: bool = False,
         contrast: Contrast | None = None,
     ) -> Sums:
-        """Sums for components y = rotation z, as `RowPasses.contrast_sums` gives them for those of rows."""
+        """Return the sums for components y = rotation z, like `RowPasses.contrast_sums`."""
         turn, each = rotation.astype(self.pieces[0].dtype), contrast or self.contrast
 
         def part(z: Floats) -> Part:
@@ -71,7 +71,7 @@ class HeldRows:
         return whole.means()
 
     def part(self, chosen: np.ndarray) -> tuple[HeldRows, Floats]:
-        """Some of the rows, whitened by their own moments, and the matrix (k, k) that did it.
+        """Return some of the rows, whitened by their own moments, and the matrix (k, k) of this whitening.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class HeldRows:
         z = np.concatenate(self.pieces, axis=1)[:, chosen].astype(np.float64)
         z -= z.mean(axis=1, keepdims=True)
         values, vectors = np.linalg.eigh(z @ z.T / z.shape[1])
-        # Of fewer rows than components some directions have no variance, and get none.
+        # With fewer rows than components, some directions have no variance and are set to 0.
         varies = values > max(resolution(len(z)) * values[-1], 0.0)
         turn = vectors[:, varies] / np.sqrt(values[varies]) @ vectors[:, varies].T
         size = self.pieces[0].shape[1]
@@ -89,7 +89,7 @@ class HeldRows:
 
 
 def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Contrast, dtype: np.dtype) -> HeldRows:
-    """The rows in use, whitened in float64 and rounded to `dtype`."""
+    """Return the rows in use, whitened in float64 and rounded to `dtype`."""
 
     def whitened(block: tuple[int, int]) -> Floats:
         x = rows.read(*block)
@@ -104,7 +104,7 @@ def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Cont
 
 
 def _recut(parts: Iterator[Floats], size: int) -> Iterator[Floats]:
-    """Columns of the parts in pieces of this many, the last one smaller."""
+    """Yield the columns of the parts in pieces of this size. The last piece may be smaller."""
     waiting: list[Floats] = []
     count = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""A fitted unmixing on disk: a folder with model.safetensors (numbers) and model.json (what made them)."""
+"""A fitted unmixing on disk: a folder with model.safetensors (numbers) and model.json (description)."""
 
 import hashlib
 import json
@@ -26,9 +26,9 @@ from nearid.moments import Floats
 
 FORMAT, KIND = 2, "ica"
 ABOUT, NUMBERS = "model.json", "model.safetensors"
-# A description holds some figures per component; a larger file is something else.
+# A description holds a few numbers per component. A larger file is not a description.
 LARGEST_ABOUT = 64 << 20
-# What a header of a few tensors and some text may take.
+# Maximum size of a header with a few tensors and some text.
 HEADER_BYTES = 1 << 20
 
 # Sizes of each tensor: p columns, k components, r directions that exist, m passes.
@@ -37,14 +37,14 @@ SHAPES = {"mean": "p", "components": "kp", "mixing": "pk", "variances": "r", "ka
 
 @dataclass(frozen=True)
 class Model:
-    """What is kept of a fit.
+    """The parts of a fit that are saved.
 
     Attributes
     ----------
     tensors : dict of str to ndarray
-        The names of `SHAPES`, in float64.
+        Arrays in float64, with the names of `SHAPES`.
     provenance : dict
-        Options of the estimator, seed of the first rotation, and the rows as `describe` gives them.
+        Options of the estimator, seed of the first rotation, and the rows as described by `describe`.
     """
 
     tensors: dict[str, Floats]
@@ -53,14 +53,14 @@ class Model:
 
 
 def describe(given: object, rows: Rows) -> dict[str, Any]:
-    """What is recorded of the rows of a fit, opened from what was given: a digest of all their numbers, too."""
+    """Return the description of the rows of a fit for the provenance, including a hash of all numbers."""
     columns = None if rows.columns is None else list(rows.columns)
-    # Ids change no component.
+    # Without ids, because they do not change the components.
     return {**described(given, rows), "digest": digest(rows, with_ids=False), "columns": columns}
 
 
 def write_model(folder: Path, model: Model) -> None:
-    """Write both files, the description last: it carries the digest of the numbers, so a mixture is never read."""
+    """Write both files, the description last. It contains the hash of the numbers, so files of two fits never match."""
     make_folder(folder)
     data = packed(model.tensors)
     about = {
@@ -71,31 +71,31 @@ def write_model(folder: Path, model: Model) -> None:
         "sha256": hashlib.sha256(data).hexdigest(),
         "diagnostics": plain(model.diagnostics),
     }
-    # Nothing is replaced before all of it is known to be writable.
+    # No file is replaced before it is certain that both can be written.
     text = json.dumps(about, indent=1, allow_nan=False) + "\n"
     write_bytes(folder / NUMBERS, data)
     write_text(folder / ABOUT, text)
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder for a model unless it is there."""
+    """Create the folder for a model if it does not exist."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, but a model is a folder; give another name.")
+        raise InputError(f"{folder} is a file, but a model is a folder. Give another name.")
     if not folder.exists():
         if folder.is_symlink():
-            raise InputError(f"{folder} is a link to {os.readlink(folder)}, which does not exist; give another name.")
+            raise InputError(f"{folder} is a link to {os.readlink(folder)}, which does not exist. Give another name.")
         check_parent(folder)
         folder.mkdir()
     check_parent(folder / ABOUT)
 
 
 def refuse_foreign(folder: Path, *others: Path) -> None:
-    """Refuse a folder with files of these names that no fit has written: nothing may replace them.
+    """Raise an error if a folder holds files of these names that no fit has written, so that they are not replaced.
 
     Parameters
     ----------
     others : Path
-        Files that lie beside a model; without one they are of somebody else.
+        Files that may lie next to a model. Without a model, they are not from nearid.
     """
     about, numbers = folder / ABOUT, folder / NUMBERS
     known = {about: _describes_model(about), numbers: _holds_model(numbers)}
@@ -105,13 +105,13 @@ def refuse_foreign(folder: Path, *others: Path) -> None:
         strange = there
     if strange:
         raise InputError(
-            f"{folder} holds {strange[0].name}, which nearid unmix did not write and would replace; write to another "
-            "folder, or move this file."
+            f"{folder} holds a file {strange[0].name} that nearid unmix did not write and would replace. Write to "
+            "another folder, or move this file."
         )
 
 
 def _describes_model(path: Path) -> bool | None:
-    """Whether a file is the description of a model; None where this cannot be known."""
+    """Return whether a file is the description of a model; None if this cannot be determined."""
     if not path.is_file():
         return None
     if path.stat().st_size > LARGEST_ABOUT:
@@ -124,13 +124,13 @@ def _describes_model(path: Path) -> bool | None:
 
 
 def _holds_model(path: Path) -> bool | None:
-    """Whether a file holds the numbers of a model; None where this cannot be known."""
+    """Return whether a file holds the numbers of a model; None if this cannot be determined."""
     declared = header(path)
     return None if declared is None else declared.keys() - {"__metadata__"} == SHAPES.keys()
 
 
 def read_model(folder: Path) -> Model:
-    """Read a model; every size is checked before memory is taken, and the numbers against their digest."""
+    """Return a model from a folder. Sizes are checked before memory is allocated, and numbers against their hash."""
     about = _about(folder)
     shapes = about["tensors"]
     known = sizes(shapes, SHAPES)
@@ -149,7 +149,7 @@ def read_model(folder: Path) -> Model:
         )
     tensors = read_tensors(data, str(path), SHAPES)
     if any(list(tensor.shape) != shapes[name] for name, tensor in tensors.items()):
-        raise InputError(f"{path} holds tensors of other shapes than {ABOUT} declares. Fit again.")
+        raise InputError(f"The shapes of the tensors in {path} are not those that {ABOUT} declares. Fit again.")
     with describing_ica(folder):
         diagnostics = Diagnostics.from_dict({**about["diagnostics"], "components": known["k"]})
     return Model(tensors, about["provenance"], diagnostics)
@@ -157,7 +157,7 @@ def read_model(folder: Path) -> Model:
 
 @contextmanager
 def describing_ica(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuse a description whose parts are not those of an ICA."""
+    """Raise an error if a description does not describe an ICA."""
     try:
         yield
     except (TypeError, ValueError, KeyError) as error:
@@ -168,9 +168,11 @@ def _about(folder: Path) -> dict[str, Any]:
     path = folder / ABOUT
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{folder} {what}, but a model is a folder, as `nearid unmix X -o FOLDER` writes it.")
+        raise InputError(f"{folder} {what}, but a model is a folder. Write one with `nearid unmix X -o FOLDER`.")
     if not path.is_file():
-        raise InputError(f"{folder} holds no finished model: there is no {ABOUT} in it. Run `nearid unmix` to its end.")
+        raise InputError(
+            f"{folder} holds no finished model: it has no file {ABOUT}. Let `nearid unmix` run until it ends."
+        )
     if path.stat().st_size > LARGEST_ABOUT:
         raise InputError(f"{path} is too large for the description of a model. Copy it again, or fit again.")
     try:
@@ -194,12 +196,12 @@ def _about(folder: Path) -> dict[str, Any]:
     kinds = {"options": dict, "seed": int, "input": dict, "tensors": dict, "sha256": str, "diagnostics": dict}
     for part, kind in kinds.items():
         if type(parts.get(part)) is not kind:
-            raise InputError(f"{path} lacks a proper {part!r}: it is damaged. Copy it again, or fit again.")
+            raise InputError(f"The entry {part!r} of {path} is missing or damaged. Copy it again, or fit again.")
     return dict(about)
 
 
 def _from_first_format(about: dict[str, Any]) -> dict[str, Any]:
-    """Format 1 had the parts of the provenance side by side, and alerts were cautions of a kind and a text."""
+    """Convert a description of format 1, which had another form of the provenance and of alerts."""
     made = {"nearid": about.get("nearid"), "options": about.get("options"), "inputs": [about.get("input")]}
     diagnostics = dict(about.get("diagnostics", {}))
     cautions = diagnostics.pop("cautions", [])
@@ -208,11 +210,11 @@ def _from_first_format(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_constant(value: str) -> None:
-    raise ValueError(f"{value} is no JSON number")
+    raise ValueError(f"{value} is not a JSON number")
 
 
 def packed(tensors: Mapping[str, Floats], metadata: dict[str, str] | None = None) -> bytes:
-    """Float64 tensors as the bytes of a safetensors file."""
+    """Return float64 tensors as the bytes of a safetensors file."""
     from safetensors.numpy import save
 
     data: bytes = save({k: np.ascontiguousarray(v, np.float64) for k, v in tensors.items()}, metadata)
@@ -220,25 +222,25 @@ def packed(tensors: Mapping[str, Floats], metadata: dict[str, str] | None = None
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file completely or not at all."""
     with replacing(path) as file:
         file.write(data)
 
 
 def check_size(path: Path, least: int, most: int) -> None:
-    """Refuse a file whose size does not fit what it should hold; called before anything is read into memory."""
+    """Raise an error if the size of a file does not match its declared tensors, before it is read into memory."""
     size = os.path.getsize(path)
     if not least <= size <= most + HEADER_BYTES:
         raise InputError(
-            f"{path} has {readable(size)}, but its tensors take {readable(least)}: it is truncated, or another file. "
-            "Copy it again, or fit again."
+            f"{path} has {readable(size)}, but its tensors need {readable(least)}: it is truncated, or not the right "
+            "file. Copy it again, or fit again."
         )
     check_memory(str(path), 2 * size, "Free some memory.")
 
 
 def header(path: Path) -> dict[str, Any] | None:
-    """What a safetensors file declares; None where this cannot be known."""
-    # Opening a pipe would wait for somebody to write into it.
+    """Return the header of a safetensors file; None if it cannot be read."""
+    # Opening a pipe would wait until another process writes into it.
     if not path.is_file():
         return None
     try:
@@ -250,21 +252,21 @@ def header(path: Path) -> dict[str, Any] | None:
 
 
 def read_metadata(data: bytes, name: str) -> dict[str, str]:
-    """The texts in a safetensors header."""
+    """Return the metadata in a safetensors header."""
     with damage_told(name, "safetensors file"):
         texts = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
         return {key: str(text) for key, text in texts.items()}
 
 
 def sizes(shapes: Mapping[str, Any], letters: Mapping[str, str]) -> dict[str, int] | None:
-    """The size that each letter stands for, or None where shapes do not fit together.
+    """Return the size of each letter, or None if the shapes do not fit together.
 
     Parameters
     ----------
     shapes : mapping of str to sequence of int
-        As declared by a file: anything may stand there.
+        Shapes as a file declares them, which may be invalid.
     letters : mapping of str to str
-        A letter for each axis, such as {"mean": "p", "mixing": "pk"}; the same letter, the same size.
+        A letter for each axis, such as {"mean": "p", "mixing": "pk"}. Equal letters mean equal sizes.
     """
     if shapes.keys() != letters.keys():
         return None
@@ -280,7 +282,7 @@ def sizes(shapes: Mapping[str, Any], letters: Mapping[str, str]) -> dict[str, in
 
 
 def read_tensors(data: bytes, name: str, letters: Mapping[str, str]) -> dict[str, Floats]:
-    """Float64 tensors of these names, whose shapes fit together, all finite."""
+    """Return the float64 tensors of these names, after checking that their shapes match and all numbers are finite."""
     from safetensors.numpy import load
 
     with damage_told(name, "safetensors file"):

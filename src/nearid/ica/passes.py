@@ -1,8 +1,8 @@
-"""One fused pass of ICA: components of every row, their contrast, and the products that a step needs.
+"""One pass of ICA over the rows: the components, their contrast, and the products that a step needs.
 
-For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y), sums, and M += g^T y (a product). Products are
-taken with y, not with x: unmixing those afterwards would blow up their rounding. No n x d array is ever made. Partial
-sums are added in a fixed tree: the result does not depend on threads or engines.
+For each piece of rows that fits the cache: y = (x - m) A^T (a product), g(y), sums, and M += g^T y (a product).
+Products are taken with y, not with x, because unmixing them afterwards would amplify rounding errors. No n x d array is
+made. Partial sums are added in a fixed tree, so the result does not depend on threads or engines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nearid.engines.local import LOCAL, blocks
 from nearid.ica.contrast import Contrast
 from nearid.moments import Floats
 
-# Rows of a piece: it and its components stay in a core's cache, and are few enough for a sum in single precision.
+# Number of rows of a piece. It fits the cache of a core, and is small enough for sums in single precision.
 PIECE_BYTES, PIECE_ROWS = 1 << 20, 4096
 
 
@@ -36,7 +36,7 @@ class Sums:
     values : ndarray of shape (k,)
         E[G(y)], or zero without `with_values`.
     bends : ndarray of shape (k, k) or None
-        E[g'(y_i) y_j^2], which second derivatives need; None without `with_bends`.
+        E[g'(y_i) y_j^2], for second derivatives. None without `with_bends`.
     """
 
     products: Floats
@@ -52,12 +52,12 @@ class RowPasses:
     Attributes
     ----------
     kept : ndarray of bool or None
-        Rows in use.
+        Rows in use. None means all rows.
     mean : ndarray of shape (p,)
     dtype : dtype
-        Precision of the products; sums are float64.
+        Precision of the products. Sums are float64.
     engine : Engine
-        Where passes run.
+        The engine that runs the passes.
     """
 
     rows: Rows
@@ -68,10 +68,10 @@ class RowPasses:
     engine: Engine = LOCAL
 
     def contrast_sums(self, unmixing: Floats, with_values: bool = False, with_bends: bool = False) -> Sums:
-        """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
+        """Return the sums for components y = unmixing (x - mean), with unmixing of shape (k, p)."""
         origin = self.mean.astype(self.dtype)
         turn = np.ascontiguousarray(unmixing.T, dtype=self.dtype)
-        # What the rounded origin misses of the mean moves every component by a constant.
+        # The rounding error of the origin shifts every component by a constant.
         shift = (unmixing @ (origin.astype(np.float64) - self.mean)).astype(self.dtype)
         task = Task(origin, turn, shift, self.contrast, with_values, with_bends)
         work = blocks(*self.rows.shape)
@@ -81,7 +81,7 @@ class RowPasses:
 
 @dataclass(frozen=True)
 class Task:
-    """What a pass computes: components y = (x - origin) turn + shift in the precision of these, and their contrast."""
+    """Arguments of a pass, which computes components y = (x - origin) turn + shift and their contrast."""
 
     origin: Floats
     turn: Floats
@@ -92,7 +92,7 @@ class Task:
 
 
 class Part(NamedTuple):
-    """Number of rows, sums of g(y) y^T and on request of g'(y) and squares (1 or 2, k, k), and those of g' and of G."""
+    """Number of rows, sums of g(y) y^T (and optionally of g'(y) times squares), and sums of g' and G."""
 
     n: int
     products: Floats
@@ -100,7 +100,7 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, y: Floats, contrast: Contrast, with_values: bool, with_bends: bool) -> Part:
-        """Of components y of shape (rows, k), in their precision."""
+        """Return the sums for components y of shape (rows, k), in their precision."""
         g, slopes, values = contrast.evaluate(y, with_values)
         products = [g.T @ y]
         if with_bends:
@@ -108,7 +108,7 @@ class Part(NamedTuple):
         return cls(len(y), np.array(products, dtype=np.float64), np.array([slopes, values]))
 
     def means(self) -> Sums:
-        """Means over the rows."""
+        """Return the means over the rows."""
         products, (slopes, values) = self.products / self.n, self.sums / self.n
         return Sums(products[0], slopes, values, products[1] if len(products) > 1 else None)
 
@@ -124,7 +124,7 @@ def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Tas
 
 
 def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin: Floats) -> Iterator[Floats]:
-    """Centred pieces of a block, each a fresh array in the precision of the origin."""
+    """Yield centred pieces of a block, each a new array in the precision of the origin."""
     x = rows.read(*block)
     if kept is not None:
         x = x[kept[slice(*block)]]
@@ -133,7 +133,7 @@ def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin:
 
 
 def add_parts(into: Part, part: Part) -> Part:
-    """The sum of two parts, in the place of the first."""
+    """Return the sum of two parts. The first is overwritten."""
     np.add(into.products, part.products, out=into.products)
     np.add(into.sums, part.sums, out=into.sums)
     return Part(into.n + part.n, into.products, into.sums)

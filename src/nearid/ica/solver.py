@@ -1,22 +1,21 @@
-"""Finding the rotation: L-BFGS on the orthogonal group out of the noise, FastICA's fixed point, L-BFGS to the end.
+"""Search for the rotation in three stages: L-BFGS on the orthogonal group, the fixed point of FastICA, L-BFGS again.
 
-For whitened z and a rotation W, y = W z. Stationary points of sum_i s_i E[G(y_i)] are the components: s_i tells whether
-E[G] of component i is to be made small or large (super- or sub-Gaussian). With M = E[g(y) y^T] the gradient along
-rotations is S M - M^T S, and its size relative to M is what `tol` bounds.
+For whitened z and a rotation W, y = W z. The components are stationary points of sum_i s_i E[G(y_i)]. The sign s_i says
+whether E[G] of component i is minimised or maximised (super- or sub-Gaussian). With M = E[g(y) y^T] the gradient along
+rotations is S M - M^T S. `tol` is a bound on its size relative to M.
 
-Three stages, each for what it does best:
+The three stages are:
 
-1. *Climb.* At the start every component is a mixture of many, and its contrast is no larger than sampling noise. The
-   fixed point leaps about there; L-BFGS, whose steps are bounded by the noise, climbs. It ends once the gradient is
-   well below its peak. Where a start parts sources by their kurtosis, the climb first turns components only within
-   groups of alike ones: there is less noise in fewer dimensions, and it leaves it sooner.
-2. *Fixed point.* A Newton step for well-separated sources, soon done where the model holds. Components that sit in
-   noise it throws about until they find a source, also one of the other sign, which a descent cannot. Where passes are
-   what costs, components that no longer move are set aside meanwhile: a pass for a third of the components costs two
-   ninths of one for all.
-3. *Descend.* On real embeddings the fixed point creeps or circles. L-BFGS takes over once signs have settled. Its steps
-   are scaled by second derivatives along the rotations of pairs, which every few passes measure on the way: components
-   of real rows depend on each other, and theirs are a fraction of what independent ones have.
+1. *Climb.* At the start every component is a mixture of many sources, and its contrast is no larger than sampling
+   noise. The fixed point jumps around there. L-BFGS, with steps bounded by the noise, makes progress. The stage ends
+   when the gradient is well below its peak. If the start separates sources by their kurtosis, the climb first rotates
+   components only within groups of similar kurtosis, because there is less noise in fewer dimensions.
+2. *Fixed point.* A Newton step for well-separated sources, which converges fast if the model holds. Components in noise
+   move until they find a source, even one of the other sign, which a descent cannot do. If passes are expensive,
+   components that no longer move are set aside: a pass for a third of the components costs 2/9 of a pass for all.
+3. *Descend.* On real embeddings the fixed point may slow down or cycle. L-BFGS takes over when the signs no longer
+   change. Its steps are scaled by second derivatives along the rotations of pairs, which are measured every few passes.
+   Components of real rows are dependent, so these are only a fraction of the values for independent components.
 """
 
 from __future__ import annotations
@@ -32,27 +31,28 @@ from nearid.groups.fits import polar
 from nearid.ica.recurrence import Tried
 from nearid.moments import Floats
 
-# The climb ends when the gradient is below this share of its peak, and has been for a step, and components stand out of
-# the noise: the sum of |kappa| is above this many times sqrt(k / n) E[g(y) y], twice what Gaussian rows give.
+# The climb ends when the gradient is below this share of its peak for two steps, and components are above noise: sum
+# of |kappa| is above this many times sqrt(k / n) E[g(y) y], which is twice the value for Gaussian rows.
 CLIMB_ENDS_AT, ABOVE_NOISE = 0.5, 1.2
-# The fixed point hands over when for so many steps no sign has flipped, the gradient has not fallen to the one share of
-# what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
+# The fixed point ends when, over so many steps, no sign has flipped, the gradient has not fallen to the first share of
+# its value, and the sum of |kappa| has not grown by the second share. Otherwise components still move to a source.
 STEPS_WITHOUT_FLIP, SLOW_DESCENT, GAIN = 3, 0.7, 0.006
-# A climb within groups ends after so many passes, or sooner where components stand out of the noise of their group.
+# A climb within groups ends after so many passes, or earlier if components are above the noise of their group.
 PASSES_IN_GROUPS = 12
-# A component is set aside when in two steps in turn the fixed point moved it by less than this, as soon as so large a
-# share of those in motion is at rest; when less than the last share of all is in motion, all take part again.
+# A component is at rest if two consecutive fixed-point steps moved it by less than this. Components at rest are set
+# aside when they are at least this share of the active ones. When less than the last share of all is active, all
+# components become active again.
 AT_REST, SHARE_AT_REST, LEAST_IN_MOTION = 0.1, 0.1, 0.08
 MEMORY = 20
-# Steps of the descent for which measured second derivatives are good.
+# Number of steps of the descent for which measured second derivatives are used.
 STEPS_OF_CURVATURE = 5
-# Far from an optimum they mislead: there they count as no less than this share of those of independent components, and
-# near it as no less than so many times the relative gradient.
+# Far from an optimum they are misleading. So they are bounded below by this share of the values for independent
+# components, and near the optimum by so many times the relative gradient.
 FAR_SHARE, NEAR_SHARE = 0.25, 2.0
-# A search that creeps over a saddle promises little for a pass or two.
+# Number of consecutive passes with little expected gain before a search ends, since it may slowly cross a saddle.
 PASSES_IN_TURN = 3
-# Curvature below this share of the sampling noise of a whole component's gradient, sqrt(k / n), tells nothing: dividing
-# by it would leap. And none below this share of a typical one, where rows are so many that there is no noise.
+# Lower bounds of the curvature, to avoid large steps: this share of the sampling noise of the gradient of a component,
+# sqrt(k / n), and this share of the typical curvature, for rows so many that there is no noise.
 NOISE, LEAST_CURVATURE = 0.3, 1e-2
 TINY = float(np.finfo(float).tiny)
 ROOT_2 = float(np.sqrt(2))
@@ -60,7 +60,7 @@ ROOT_2 = float(np.sqrt(2))
 
 @dataclass(frozen=True)
 class State:
-    """A rotation and what a pass found there.
+    """A rotation and the results of a pass at this rotation.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class State:
     slopes : ndarray of shape (k,)
         E[g'(y)].
     values : ndarray of shape (k,) or None
-        E[G(y)]; on request.
+        E[G(y)], if requested.
     seconds : ndarray of shape (k, k) or None
-        E[g'(y_i) y_j^2] - E[g(y_i) y_i], the second derivative of E[G(y_i)] as i is turned into j; on request.
+        E[g'(y_i) y_j^2] - E[g(y_i) y_i], the second derivative of E[G(y_i)] when i is rotated into j, if requested.
     """
 
     rotation: Floats
@@ -87,23 +87,23 @@ class State:
         return np.asarray(self.slopes - self.products.diagonal())
 
     def measured(self) -> Floats:
-        """E[G(y)], which the pass was asked for."""
+        """Return E[G(y)], which the pass must have computed."""
         assert self.values is not None
         return self.values
 
     def gradient(self, signs: Floats) -> Floats:
-        """Derivative along rotations, antisymmetric."""
+        """Return the derivative along rotations, an antisymmetric matrix."""
         signed = signs[:, None] * self.products
         return signed - signed.T
 
     def relative_gradient(self, signs: Floats) -> float:
-        """Size of the gradient relative to M."""
+        """Return the size of the gradient relative to M."""
         return _size(self.gradient(signs)) / ROOT_2 / _size(self.products)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a search stands after a pass; `solve` can go on from it.
+    """State of a search after a pass, from which `solve` can continue.
 
     Attributes
     ----------
@@ -113,9 +113,9 @@ class Checkpoint:
         Relative gradient after each pass.
     stage : {"climb", "fixed point", "descend"}
     tried : Tried or None
-        What several starts came to, of which this search is the best.
+        Results of several starts, of which this search is the best.
     race : tuple of Checkpoint
-        Where the searches from several starts stand, as long as it is open which of them goes on.
+        Checkpoints of the searches from several starts, until the best one is chosen.
     """
 
     rotation: Floats
@@ -128,7 +128,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the search ended.
+    """Result of a search.
 
     Attributes
     ----------
@@ -158,9 +158,9 @@ def solve(
     gaussian: float,
     keep: Keep | None = None,
 ) -> Solution:
-    """Search from a rotation, or go on from a checkpoint, until the relative gradient is at most `tol`.
+    """Return the solution of a search from a rotation or a checkpoint, until the relative gradient is at most `tol`.
 
-    Other parameters are those of `Search`.
+    See `Search` for the other parameters.
     """
     search = Search(oracle, start, max_passes=max_passes, n=n, gaussian=gaussian, keep=keep)
     search.advance(tol)
@@ -168,7 +168,7 @@ def solve(
 
 
 class Search:
-    """A search for a rotation that can be taken up again with a smaller tolerance.
+    """A search for a rotation, which can be continued with a smaller tolerance.
 
     Parameters
     ----------
@@ -176,24 +176,24 @@ class Search:
         (rotation, with_values, with_seconds) -> State; one pass over the rows.
     start : ndarray of shape (k, k) or Checkpoint
     max_passes : int
-        Passes after which it ends.
+        Maximum number of passes.
     n : int
-        Rows behind each mean: signs of kappa within 2 / sqrt(n) of zero are noise and do not flip.
+        Number of rows. Values of kappa within 2 / sqrt(n) of zero are noise and do not flip a sign.
     gaussian : float
-        E[G] of a Gaussian component: the first signs tell on which side of it each component is.
+        E[G] of a Gaussian component. It determines the initial sign of each component.
     keep : callable, optional
-        Given a Checkpoint after every pass.
+        Called with a Checkpoint after every pass.
     stage : {"climb", "fixed point"}
-        Where a search from a rotation begins.
+        First stage of a search from a rotation.
     groups : int
-        Groups of neighbouring components that the climb from a rotation first stays within, if this is in the noise.
+        Number of groups of neighbouring components within which the climb begins, if the start is in the noise.
     set_aside : bool
-        Whether the fixed point sets components at rest aside. The oracle is then given some rows of a rotation too.
+        Whether the fixed point sets components at rest aside. The oracle then also gets rotations with fewer rows.
 
     Attributes
     ----------
     tried : Tried or None
-        What several starts came to, of which this is the best; goes into every Checkpoint.
+        Results of several starts, of which this is the best. They are stored in every Checkpoint.
     """
 
     def __init__(
@@ -215,14 +215,14 @@ class Search:
         self.gradients: list[float] = []
         self._oracle, self._max_passes, self._n = oracle, max_passes, n
         self._memory: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
-        # Steps of the fixed point since a sign flipped.
+        # Number of fixed-point steps since a sign flipped.
         self._settled = 0
-        # Pairs of components that may be turned, where not all may, and how many components a group has.
+        # Pairs of components that may be rotated (None: all), and the number of components per group.
         self._pairs: Floats | None = None
         self._group = len(start.rotation if isinstance(start, Checkpoint) else start)
-        # Components that are set aside and their signs, and for how many steps each of the others has been at rest.
+        # Components that are set aside with their signs, and the number of steps each other one has been at rest.
         self._set_aside, self._aside, self._rested = set_aside, _Aside(), np.zeros(self._group)
-        # Second derivatives of the rows, and the steps since they were measured.
+        # Measured second derivatives, and the number of steps since the measurement.
         self._seconds: Floats | None = None
         self._age = 0
         if isinstance(start, Checkpoint):
@@ -234,16 +234,16 @@ class Search:
                 group = np.arange(self._group) * groups // self._group
                 self._pairs, self._group = 1.0 * (group[:, None] == group), -(-self._group // groups)
             self._arrive(state, _signs(gaussian - state.measured()))
-        # The sum of |kappa| where the fixed point began and after each of its steps.
+        # The sum of |kappa| at the beginning of the fixed point and after each of its steps.
         self._strengths = [_strength(self.state)]
 
     def advance(self, tol: float, gain: float = 0.0) -> None:
-        """Go on until the relative gradient is at most `tol`, or passes are used up.
+        """Continue until the relative gradient is at most `tol`, or the maximum number of passes is reached.
 
         Parameters
         ----------
         gain : float
-            End also where the last passes, each in turn, promised to add no more than this share of the contrast.
+            The search also ends if each of the last passes was expected to gain at most this share of the contrast.
         """
         promised: list[float] = []
         while (self.gradients[-1] > tol or len(self._aside)) and len(self.gradients) < self._max_passes:
@@ -270,19 +270,19 @@ class Search:
                 self._descend()
 
     def _promised(self) -> float:
-        """What a Newton step would gain, were the components independent, as a share of the contrast."""
+        """Return the expected gain of a Newton step for independent components, as a share of the contrast."""
         return float(np.sum(self._gradient**2 / self._curvature()) / 4 / max(_strength(self.state), TINY))
 
     def _curvature(self) -> Floats:
         return _curvature(self.state, self._n, self._seconds, self.signs)
 
     def checkpoint(self) -> Checkpoint:
-        """Where it can be taken up."""
+        """Return the checkpoint from which the search can continue."""
         rotation, signs = self._aside.joined(self.state.rotation, self.signs)
         return Checkpoint(rotation, signs, list(self.gradients), self.stage, self.tried)
 
     def solution(self, tol: float) -> Solution:
-        """Where it stands."""
+        """Return the current solution."""
         return Solution(self.state, self.signs, self.gradients, self.gradients[-1] <= tol)
 
     def _begin(self, stage: Stage) -> None:
@@ -291,28 +291,28 @@ class Search:
         self._join_groups()
 
     def _join_groups(self) -> None:
-        """Let every pair of components be turned."""
+        """Allow rotations of every pair of components."""
         self._pairs, self._group = None, len(self._rested)
         self._memory.clear()
         self._gradient = self.state.gradient(self.signs)
 
     def _whole(self) -> Floats:
-        """The rotation of all components, none of which is set aside any longer."""
+        """Return the rotation of all components, including those that were set aside."""
         rotation, self.signs = self._aside.joined(self.state.rotation, self.signs)
         self._aside, self._rested = _Aside(), np.zeros(len(rotation))
         return rotation
 
     def _should_rejoin(self) -> bool:
-        """Whether few components are in motion, or one pass is left, which must be of all."""
+        """Return whether few components are active, or only one pass is left, which must include all components."""
         few = len(self.signs) < LEAST_IN_MOTION * (len(self.signs) + len(self._aside))
         return few or bool((self._rested >= 2).all()) or len(self.gradients) == self._max_passes - 1
 
     def _arrive(self, state: State, signs: Floats, accepted: bool = True) -> None:
-        """Take what a pass found, second derivatives only where the search stays."""
+        """Store the results of a pass. Second derivatives are stored only if the step is accepted."""
         self.state, self.signs, self._gradient = state, signs, state.gradient(signs)
         if accepted and state.seconds is not None:
             self._seconds, self._age = state.seconds, 0
-        # Of all pairs, also while only those within groups are turned: the search must not end there.
+        # The gradient over all pairs, even if only pairs within groups are rotated, so that the search does not end.
         self.gradients.append(_size(self._gradient) / ROOT_2 / _size(state.products))
         if self._pairs is not None:
             self._gradient *= self._pairs
@@ -320,15 +320,15 @@ class Search:
             self.keep(self.checkpoint())
 
     def _has_climbed(self) -> bool:
-        """Whether two gradients in a row are well below the peak, and components stand out of the noise.
+        """Return whether two consecutive gradients are well below the peak, and components are above noise.
 
-        Within groups the gradient is only a part of the whole one, and may fall or not.
+        Within groups only the second condition counts, because the gradient is only a part of the whole gradient.
         """
         fallen = self._pairs is not None or max(self.gradients[-2:]) < CLIMB_ENDS_AT * max(self.gradients)
         return fallen and stands_out(self.state, self._n, self._group)
 
     def _has_stalled(self) -> bool:
-        """Whether the fixed point gains nothing more."""
+        """Return whether the fixed point makes no more progress."""
         back = -1 - STEPS_WITHOUT_FLIP
         return (
             self._settled >= STEPS_WITHOUT_FLIP
@@ -338,12 +338,12 @@ class Search:
         )
 
     def _iterate(self) -> None:
-        """A step of the fixed point."""
-        # It may turn a component over; components keep their direction here.
+        """Make one step of the fixed point."""
+        # The step may reverse a component, so signs are restored.
         turned = polar(self.state.products - np.diag(self.state.slopes))
         turned *= _signs(np.diag(turned))[:, None]
         rotation, before = turned @ self.state.rotation, self.signs
-        # The last pass must be of all components.
+        # The last pass must include all components.
         if self._set_aside and len(self.gradients) < self._max_passes - 1:
             moved = np.sqrt(np.maximum(2 - 2 * np.diag(turned), 0.0))
             self._rested = np.where(moved < AT_REST, self._rested + 1, 0)
@@ -359,7 +359,7 @@ class Search:
         self._strengths.append(_strength(state))
 
     def _descend(self) -> None:
-        """A step of L-BFGS with the pairwise preconditioner, the Cayley retraction and Armijo's rule."""
+        """Make one step of L-BFGS with the pairwise preconditioner, the Cayley retraction and Armijo's rule."""
         before, gradient, signs = self.state, self._gradient, self.signs
         curvature = self._curvature()
         self._age += 1
@@ -373,14 +373,14 @@ class Search:
         again = self.stage == "descend" and self._age >= STEPS_OF_CURVATURE
         while True:
             state = self._oracle(_cayley(length * direction) @ before.rotation, True, again)
-            # Rounding of the mean contrast must not reject the last steps. Matrices count each pair twice.
+            # Rounding errors of the mean contrast must not reject the last steps. Matrices count each pair twice.
             allowed = value + 1e-4 * length * slope / 2 + 1e-7 * abs(value)
             accepted = float(signs @ state.measured()) <= allowed or length < 1e-3
             self._arrive(state, signs, accepted)
             if accepted:
                 break
             if len(self.gradients) >= self._max_passes:
-                # The search is over, and its last step was refused: it ends where it was.
+                # The passes are used up, and the last step was rejected: the search ends at the previous state.
                 self.state, self._gradient = before, gradient
                 self.gradients[-1] = before.relative_gradient(signs)
                 return
@@ -409,24 +409,24 @@ class _Aside:
         return 0 if self.signs is None else len(self.signs)
 
     def joined(self, rotation: Floats, signs: Floats) -> tuple[Floats, Floats]:
-        """These and other components."""
+        """Return these components together with others, and their signs."""
         if self.rotation is None or self.signs is None:
             return rotation, signs
         return np.concatenate([self.rotation, rotation]), np.concatenate([self.signs, signs])
 
 
 def _size(matrix: Floats) -> float:
-    """The Frobenius norm."""
+    """Return the Frobenius norm."""
     return float(np.sqrt(np.vdot(matrix, matrix)))
 
 
 def stands_out(state: State, n: int, group: int | None = None) -> bool:
-    """Whether components stand out of the noise of n rows.
+    """Return whether the components are above the noise of n rows.
 
     Parameters
     ----------
     group : int, optional
-        Components among which each was turned; all by default.
+        Number of components in the group within which each was rotated. Default: all.
     """
     noise = ABOVE_NOISE * np.sqrt((group or len(state.rotation)) / n)
     return bool(_strength(state) > noise * np.trace(state.products))
@@ -445,9 +445,9 @@ def _flipped(signs: Floats, kappa: Floats, n: int) -> Floats:
 
 
 def _curvature(state: State, n: int, seconds: Floats | None, signs: Floats) -> Floats:
-    """Second derivative along each pair's rotation, not below the noise.
+    """Return the second derivative along the rotation of each pair, bounded below by the noise.
 
-    Where it was not measured, or the pair is on a ridge, the one that independent components would have.
+    If it was not measured or is negative, the value for independent components is used.
     """
     size = np.abs(state.kappa)
     pairs = size[:, None] + size
@@ -460,12 +460,12 @@ def _curvature(state: State, n: int, seconds: Floats | None, signs: Floats) -> F
 
 
 def _middle(values: Floats) -> float:
-    # A tenth of the time of np.median, which counts where a pass takes less than a millisecond.
+    # Ten times faster than np.median, which matters if a pass takes less than a millisecond.
     return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
 def _two_loops(gradient: Floats, memory: deque[tuple[Floats, Floats, float]], curvature: Floats) -> Floats:
-    """The L-BFGS product of the inverse Hessian with the gradient; memory of steps, changes and their products."""
+    """Return the L-BFGS product of the inverse Hessian and the gradient. `memory` holds steps, changes and products."""
     q, factors = gradient.copy(), []
     for step, change, bend in reversed(memory):
         factor = float(np.vdot(step, q)) / bend
@@ -478,7 +478,7 @@ def _two_loops(gradient: Floats, memory: deque[tuple[Floats, Floats, float]], cu
 
 
 def _cayley(skew: Floats) -> Floats:
-    """The rotation (I - A/2)^-1 (I + A/2)."""
+    """Return the rotation (I - A/2)^-1 (I + A/2)."""
     eye = np.eye(len(skew))
     rotation: Floats = np.linalg.solve(eye - skew / 2, eye + skew / 2)
     return rotation

@@ -1,9 +1,9 @@
-"""Where searches for the rotation start, which of them goes on, and which components several of them find.
+"""Starts of the search for the rotation, and the choice of the best one.
 
-Real data have many optima, and no one start leads to the best of them. Three kinds are tried, each of which wins on
-some real data: a random rotation followed by the fixed point, a random one followed by the climb, and eigenvectors of a
-fourth moment followed by the fixed point. A start is followed until its next steps would gain little; those that are
-behind by then are given up, the others are followed further, and the best goes on to the end.
+Real data have many optima, and no single start always leads to the best one. Three kinds of starts are tried, each of
+which is best on some real data: a random rotation with the fixed point, a random rotation with the climb, and
+eigenvectors of a fourth moment with the fixed point. Each start is followed until its next steps would gain little.
+Starts that are then behind are dropped, the others are followed further, and the best one is followed to the end.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from nearid.groups.fits import polar
 from nearid.ica.solver import Search, Stage, State
 from nearid.moments import Floats
 
-# A start is first followed until steps promise no more than this share of the contrast, then, unless it is this far
-# behind the best one, until they promise no more than the last share.
+# A start is first followed until a step would gain at most this share of the contrast. Unless it is this far behind the
+# best one, it is then followed until a step would gain at most the last share.
 FIRST_GAIN, BEHIND, LAST_GAIN = 3e-3, 0.02, 1e-4
-# More starts than anybody needs.
+# Maximum number of starts.
 MOST_STARTS = 100
-# How far a seed turns the eigenvectors: the same start for every seed would hide what depends on it.
+# Size of the random rotation of the eigenvectors. With the same start for every seed, its influence would be hidden.
 START_NOISE = 0.5
-# Groups of eigenvectors, alike in kurtosis, that the climb from them first stays within, and the least components of
-# each that make it worth while.
+# Number of groups of eigenvectors with similar kurtosis within which the climb begins, and the minimum number of
+# components per group.
 GROUPS, LEAST_GROUP = 2, 16
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search begins, with which stage, and in how many groups a climb begins."""
+    """A start: the rotation, the first stage of the search, and the number of groups of a climb."""
 
     rotation: Floats
     stage: Stage
@@ -39,23 +39,23 @@ class Start:
 
 
 def random_rotation(k: int, rng: np.random.Generator) -> Floats:
-    """A rotation drawn at random."""
+    """Return a random rotation."""
     return polar(rng.normal(size=(k, k)))
 
 
 def stirred(rotation: Floats, rng: np.random.Generator) -> Floats:
-    """The rotation turned a little."""
+    """Return the rotation after a small random rotation."""
     k = len(rotation)
     return np.asarray(polar(np.eye(k) + START_NOISE / np.sqrt(k) * rng.normal(size=(k, k))) @ rotation)
 
 
 def several(count: int, eigenvectors: Floats, seed: int) -> list[Start]:
-    """Starts of the three kinds in turn; one alone is the eigenvectors followed by the climb.
+    """Return starts of the three kinds in turn. A single start is the eigenvectors with the climb.
 
     Parameters
     ----------
     eigenvectors : ndarray of shape (k, k)
-        In rows: they part sources of different kurtosis.
+        Eigenvectors in rows, which separate sources of different kurtosis.
     """
     turned = stirred(eigenvectors, np.random.default_rng(seed))
     if count == 1:
@@ -70,16 +70,16 @@ def several(count: int, eigenvectors: Floats, seed: int) -> list[Start]:
 def race(
     count: int, begin: Callable[[int], Search], contrast: Callable[[State], float], tol: float
 ) -> tuple[list[Search], Floats]:
-    """Searches from several starts, each followed as far as it is worth it, and the J that each reached.
+    """Return searches from several starts, each followed as far as it is promising, and the J that each reached.
 
     Parameters
     ----------
     count : int
-        Starts.
+        Number of starts.
     begin : callable
-        Makes the search from the start of this place.
+        Returns the search from the start with this number.
     contrast : callable
-        J of where a search stands.
+        Returns J of the current state of a search.
     """
 
     def followed(search: Search, gain: float) -> float:

@@ -1,4 +1,4 @@
-"""Rows mapped block by block, into memory or into a file, in bounded memory."""
+"""Linear maps of rows, block by block, into memory or a file."""
 
 import os
 import shutil
@@ -17,13 +17,13 @@ from nearid.base.limits import readable
 from nearid.engines.local import blocks, ordered_map
 from nearid.moments import Floats
 
-# float64 temporaries of a block are made a piece at a time.
+# float64 temporaries of a block are made in pieces of this size.
 PIECE_BYTES = 1 << 21
 
 
 @dataclass(frozen=True)
 class Affine:
-    """y = matrix (x - origin) + shift, with matrix of shape (q, p); in float64, given in the precision of x."""
+    """The map y = matrix (x - origin) + shift in float64, with matrix of shape (q, p). y has the dtype of x."""
 
     matrix: Floats
     origin: Floats
@@ -39,15 +39,15 @@ class Affine:
         return y
 
     def cut(self, n: int) -> list[tuple[int, int]]:
-        """Blocks of n rows that are small on both sides of the map."""
+        """Return blocks of n rows that are small on both sides of the map."""
         return blocks(n, max(self.matrix.shape))
 
     def over(
         self, rows: Rows | Floats, *, drop_nonfinite: bool = False, tick: Callable[[], object] | None = None
     ) -> Iterator[Floats]:
-        """Mapped blocks of rows in order; the next are read and mapped while one is used.
+        """Yield mapped blocks of rows in order. The next blocks are computed while one is used.
 
-        Rows with a NaN or an infinity are refused, or with `drop_nonfinite` become rows of NaN.
+        Rows with NaN or infinity raise an error. With `drop_nonfinite` they become rows of NaN.
         """
 
         def task(block: tuple[int, int]) -> Floats:
@@ -81,9 +81,9 @@ def write_mapped(
     drop_nonfinite: bool = False,
     tick: Callable[[], object] | None = None,
 ) -> None:
-    """Write the mapped rows to a file or folder, whole or not at all; ids, where rows have them, go beside it.
+    """Write the mapped rows to a file or folder, completely or not at all. Ids are written to a file next to it.
 
-    Rows and ids are replaced together. After a failure both are those that were there.
+    Rows and ids are replaced together. After a failure, the old files are kept.
     """
     target = Path(path)
     shape = (rows.shape[0], len(affine.matrix))
@@ -96,29 +96,29 @@ def write_mapped(
 
 
 def ids_path(target: Path) -> Path:
-    """Where the ids of the rows of `target` are kept: x.ids.npy of x.npy, x.zarr.ids.npy of x.zarr."""
+    """Return the path of the ids of the rows in `target`: x.ids.npy for x.npy, x.zarr.ids.npy for x.zarr."""
     return target.with_name(f"{target.name.removesuffix('.npy')}.ids.npy")
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Refuse a place where mapped rows cannot or should not be written; asked before long work."""
+    """Raise an error if mapped rows cannot or should not be written to a path. Called before long work."""
     target = Path(path)
     known = _format(target)
     if not known.is_folder:
         check_target(target)
     elif target.exists() and not (target.is_dir() and known.is_at and known.is_at(target)):
-        raise InputError(f"{target} is no {target.suffix[1:]} directory, and would be replaced; give another name.")
+        raise InputError(f"{target} is not a {target.suffix[1:]} directory and would be replaced. Give another name.")
     else:
         check_parent(target)
     check_target(ids_path(target))
     for path in (target, ids_path(target)):
         if path.exists() and not overwrite:
-            raise InputError(f"{path} exists already; give another name, or replace it with --overwrite.")
+            raise InputError(f"{path} already exists. Give another name, or replace it with --overwrite.")
     return target
 
 
 def refuse_input(target: Path, source: str | os.PathLike[str]) -> None:
-    """Refuse to write over the input, be it with the rows or with their ids."""
+    """Raise an error if the rows or their ids would overwrite the input."""
     for path in (target, ids_path(target)):
         refuse_source(path, source)
 
@@ -127,16 +127,16 @@ def _format(target: Path) -> Format:
     known = format_of(target)
     if known is None or not known.writes:
         accepted = ", ".join(suffixes("writes"))
-        raise InputError(f"Rows are written as {accepted}: name the output something.npy, not {target.name}.")
+        raise InputError(f"Rows are written as {accepted}, but the output is {target.name}. Name it rows.npy.")
     return known
 
 
 def check_space(target: Path, size: int) -> None:
-    """Refuse to begin what the disk has no room for."""
+    """Raise an error if there is not enough disk space."""
     free = shutil.disk_usage(target.parent).free
-    # Compressed chunks may take less, but numbers hardly do.
+    # Compression saves little for such numbers.
     if size > free:
         raise InputError(
             f"{target.name} needs {readable(size)} of disk space, but {readable(free)} are free in "
-            f"{target.parent.resolve()}. Free some, or write elsewhere."
+            f"{target.parent.resolve()}. Free some space, or write to another disk."
         )

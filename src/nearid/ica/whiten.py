@@ -1,4 +1,4 @@
-"""Whitening from moments: the map that makes a covariance the identity on the directions that exist."""
+"""Whitening from moments: the map after which the covariance is the identity on all directions with variance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,22 +12,21 @@ from nearid.moments import Floats, Moments, cholesky, resolution, spectrum
 
 Form = Literal["pca", "zca"]
 
-# Directions need this many times the variance of rounding to be distinguished from it.
+# A direction exists if its variance is at least this many times the variance of rounding errors.
 ROUNDINGS = 4
 # Estimates of the smallest eigenvalue from a Cholesky factor may be off by some factor.
 SAFELY = 100
-# Smallest over largest variance of components from which on products of directions resolve them.
+# From this ratio of the smallest to the largest variance of components, products of directions resolve them.
 WELL_CONDITIONED = 1e-11
-# The same where forward maps are made of these directions, and where sizes of directions that are not kept are read off
-# the products, to five digits.
+# The same ratio for forward maps made of these directions, and for sizes of directions that are not kept (five digits).
 PRECISE, READ_OFF = 1e-8, 1e-10
-# Up to this share of all eigenvectors are found one by one.
+# Up to this share of all eigenvectors, they are computed one by one.
 FEW = 0.25
 
 
 @dataclass(frozen=True)
 class Whitener:
-    """z = (x - mean) forward^T, x = z backward^T + mean.
+    """A whitening map: z = (x - mean) forward^T, and back x = z backward^T + mean.
 
     Attributes
     ----------
@@ -37,7 +36,7 @@ class Whitener:
     variances : ndarray of shape (rank,)
         Variances along all resolvable principal directions, descending.
     rank : int
-        Number of resolvable directions; k of them are kept.
+        Number of resolvable directions, of which k are kept.
     sizes : ndarray of shape (p,)
         Standard deviations of the columns over all resolvable directions, 0 for constant columns.
     """
@@ -58,21 +57,22 @@ def fit_whitener(
     rtol: float = 0.0,
     stored: np.dtype | None = None,
 ) -> Whitener:
-    """Whiten along the principal directions above the cut.
+    """Return the whitening along all principal directions with sufficient variance.
 
-    The rank is judged in units of each column's own size, so that mixed scales lose nothing: columns are brought to
-    unit variance first, their span found there, and the principal directions of the data's own units taken within it.
+    The rank is determined after scaling each column to unit variance, so that columns in small units are not lost. The
+    principal directions are then computed in the original units, within the span of these directions.
 
     Parameters
     ----------
     components : int, optional
-        Leading directions to keep; all by default.
+        Number of leading directions to keep. Default: all.
     form : {"pca", "zca"}
-        "pca" orders by variance; "zca" rotates back, so that z stays as near to x as it can (p columns).
+        "pca" orders components by variance. "zca" rotates them back, so that z is as close to x as possible.
     rtol : float
-        Further relative cut on variances.
+        Directions with less than this share of the largest variance are left out.
     stored : dtype, optional
-        Precision of the rows: directions that vary no more than its rounding do not exist. Float64 by default.
+        Precision of the rows. Directions whose variance is not above its rounding errors do not exist. Default:
+        float64.
     """
     if form == "pca" and rtol == 0:
         leading = _leading_columns(moments, components, stored)
@@ -83,18 +83,18 @@ def fit_whitener(
 
 
 def whiten_rows(x: Floats, *, components: int | None = None) -> Whitener:
-    """The same for rows that are fewer than their columns, from products of rows with rows: no (p, p) matrix is made.
+    """Return the whitening of rows that are fewer than their columns, from products of rows, without a (p, p) matrix.
 
     Parameters
     ----------
     x : ndarray of shape (n, p)
-        In the precision they are stored in, all finite.
+        Finite numbers in the precision in which they are stored.
     """
     n, p = x.shape
     mean = x.mean(axis=0, dtype=np.float64)
     centred = np.subtract(x, mean, dtype=np.float64)
     sizes = np.sqrt(np.einsum("ij,ij->j", centred, centred) / n)
-    # What a constant column leaves is the rounding of its mean, which may be some units in its last place.
+    # A constant column minus its mean is the rounding error of the mean, a few units in the last place.
     constant = (sizes <= np.finfo(np.float64).eps * np.abs(mean)) | (x == x[0]).all(axis=0)
     centred[:, constant] = 0
     sizes[constant] = 1.0 if constant.all() else sizes[~constant].max()
@@ -116,10 +116,10 @@ def whiten_rows(x: Floats, *, components: int | None = None) -> Whitener:
 def _leading_rows(
     mean: Floats, centred: Floats, sizes: Floats, components: int | None, stored: np.dtype
 ) -> Whitener | None:
-    """The same from the products of rows alone, where their rank is safely full; else None."""
+    """Return the same only from the products of rows, if their rank is certainly full; else None."""
     n = len(centred)
     count = min(components or n, n - 1)
-    # Rows that are centred have no variance along one direction.
+    # Centred rows have no variance along one direction.
     found = _safe_leading(lambda: centred @ centred.T / n, count, n - 1, mean, sizes, stored)
     if found is None:
         return None
@@ -127,13 +127,13 @@ def _leading_rows(
     lead = u.T @ centred / np.sqrt(n)
     lead *= _signs(lead)[:, None]
     values[:count] = np.einsum("ij,ij->i", lead, lead)
-    # Constant columns came with the size of another one.
+    # Constant columns had the size of another column so far.
     own = np.where(centred.any(axis=0), sizes, 0.0)
     return Whitener(mean, lead / values[:count, None], lead.T, values, n - 1, own)
 
 
 def _leading_columns(moments: Moments, components: int | None, stored: np.dtype | None) -> Whitener | None:
-    """Whitening along a few leading directions from the covariance alone, where its rank is safely full; else None."""
+    """Return the whitening along leading directions from the covariance, if its rank is certainly full; else None."""
     p = len(moments.mean)
     sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
     if components is None or components > FEW * p or moments.n <= p or not sizes.all():
@@ -149,19 +149,19 @@ def _leading_columns(moments: Moments, components: int | None, stored: np.dtype 
 def _safe_leading(
     matrix: Callable[[], Floats], count: int, rank: int, mean: Floats, sizes: Floats, stored: np.dtype | None
 ) -> tuple[Floats, Floats] | None:
-    """Variances of the rows and leading eigenvectors of a matrix that has them, if these are safe; else None.
+    """Return the variances of the rows and the leading eigenvectors of a matrix if they are accurate; else None.
 
     Parameters
     ----------
     matrix : callable
-        Gives the covariance of columns of these sizes, or the products of their rows.
+        Returns the covariance of columns of these sizes, or the products of their rows.
     rank : int
-        Variances that differ from 0, if the rank is full.
+        Number of nonzero variances if the rank is full.
     """
     p, largest = len(sizes), sizes.max() ** 2
     # In units of each column's size directions vary at least as much as in units of the largest, and at most by p.
     least = max(p * resolution(p), SAFELY * ROUNDINGS * _rounding(mean, sizes, stored).max()) * largest
-    # The smallest variance is at most the mean one.
+    # The smallest variance is at most the mean variance.
     if rank < 2 or least >= np.vdot(sizes, sizes) / rank:
         return None
     values, u = _leading(matrix(), count, rank)
@@ -171,18 +171,18 @@ def _safe_leading(
 
 
 def _leading(matrix: Floats, count: int, rank: int) -> tuple[Floats, Floats]:
-    """All eigenvalues of a symmetric matrix, descending, and eigenvectors (in columns) of at least the largest ones.
+    """Return all eigenvalues of a symmetric matrix, descending, and at least the leading eigenvectors as columns.
 
-    All eigenvectors, unless few are asked for and every eigenvalue can be read off.
+    All eigenvectors are computed, unless few are requested and every eigenvalue is known.
 
     Parameters
     ----------
     rank : int
-        Eigenvalues that may differ from 0.
+        Number of eigenvalues that may differ from 0.
     """
     size = len(matrix)
     if count <= FEW * size:
-        # To a tridiagonal matrix by reflections, which are then applied to its eigenvectors.
+        # Reflections reduce the matrix to tridiagonal form and are then applied to its eigenvectors.
         few = lapack()
         reflections, diagonal, beside, factors, _ = few.dsytrd(matrix, lower=1, lwork=64 * size)
         values, failed = few.dsterf(diagonal, beside)
@@ -197,12 +197,12 @@ def _leading(matrix: Floats, count: int, rank: int) -> tuple[Floats, Floats]:
 
 
 def _signs(directions: Floats) -> Floats:
-    """Signs that make the largest loading of each row positive."""
+    """Return the signs that make the largest loading of each row positive."""
     return np.asarray(np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)]))
 
 
 def _span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Floats]:
-    """Directions of unit variance that exist: rows (r, p) that carry them to the data's own units, and (p, r) back."""
+    """Return the existing directions, scaled to unit variance: (r, p) to map rows to them, and (p, r) to map back."""
     units = spectrum(moments.scatter / max(moments.n, 1), moments.n)
     real = _resolvable(units.values, units.vectors, moments.mean, units.sizes, stored)
     values, vectors = units.values[real], units.vectors[:, real]
@@ -210,21 +210,21 @@ def _span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Floats]:
 
 
 def _resolvable(values: Floats, vectors: Floats, mean: Floats, sizes: Floats, stored: np.dtype | None) -> np.ndarray:
-    """Which directions, in units of each column's size, vary more than the rounding of stored numbers."""
+    """Return which directions, with columns scaled to unit variance, vary more than rounding errors."""
     real = values > ROUNDINGS * (vectors**2).T @ _rounding(mean, sizes, stored)
     if not real.any():
-        raise InputError("No column varies by more than the rounding of its numbers: there is nothing to whiten.")
+        raise InputError("No column varies by more than its rounding errors, so there is nothing to whiten.")
     return np.asarray(real)
 
 
 def _rounding(mean: Floats, sizes: Floats, stored: np.dtype | None) -> Floats:
-    """Variance of rounding of each column, in units of its size."""
-    # Rounding moves a value by up to half a unit in its last place, evenly: a twelfth of the unit squared.
+    """Return the variance of the rounding errors of each column, relative to its variance."""
+    # Rounding errors are uniform within half a unit in the last place: the variance is a twelfth of the unit squared.
     return np.asarray((float(np.finfo(stored or np.float64).eps) * mean / sizes) ** 2 / 12)
 
 
 def _safe_span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Floats] | None:
-    """The same by a Cholesky factor, which is far cheaper, where the rank is safely full; else None."""
+    """Return the same from a Cholesky factor, which is much faster, if the rank is certainly full; else None."""
     factor = cholesky(moments.scatter / max(moments.n, 1), moments.n)
     if factor is None:
         return None
@@ -235,15 +235,15 @@ def _safe_span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Float
 
 
 def _principal(mean: Floats, span: Floats, unspan: Floats, components: int | None, form: Form, rtol: float) -> Whitener:
-    """Whitening along principal directions, from the directions that exist.
+    """Return the whitening along principal directions, from the existing directions.
 
-    The principal directions of the data are a rotation u of the coordinates of the span: applying u, never dividing by
-    singular values, keeps small scales exact.
+    The principal directions are a rotation u of the coordinates of the span. Applying u without dividing by singular
+    values keeps small scales exact.
     """
     u, singular, vt = _decomposed(span, components)
     rank = len(singular) if rtol == 0 else int(np.sum(singular > np.sqrt(rtol) * singular[0]))
     k = rank if components is None else min(components, rank)
-    # Signs of principal directions are arbitrary: the largest loading of each is made positive.
+    # The signs of principal directions are arbitrary, so the largest loading of each is made positive.
     signs = _signs(vt[:k])
     forward, backward, lead = (unspan @ u[:, :k] * signs).T, span.T @ u[:, :k] * signs, vt[:k].T * signs
     if form == "zca":
@@ -252,7 +252,7 @@ def _principal(mean: Floats, span: Floats, unspan: Floats, components: int | Non
 
 
 def _decomposed(span: Floats, components: int | None) -> tuple[Floats, Floats, Floats]:
-    """The singular value decomposition of the span, of its vectors at least those of leading components."""
+    """Return the singular value decomposition of the span, with at least the vectors of the leading components."""
     gram = span @ span.T
     count = min(components or len(gram), len(gram))
     values, u = _leading(gram, count, len(gram))
@@ -261,8 +261,8 @@ def _decomposed(span: Floats, components: int | None) -> tuple[Floats, Floats, F
         singular = np.linalg.norm(lead, axis=1)
         return u, np.append(singular, np.sqrt(values[count:])), lead / singular[:, None]
     last = count - 1
-    # Products square the condition: directions of variances far below the largest are mixed with one another. The
-    # sizes of the directions themselves are exact all the same.
+    # Products square the condition number, so directions with variances far below the largest are mixed.
+    # The sizes of the directions are still exact.
     if values[last] > WELL_CONDITIONED * values[0]:
         backward = u.T @ span
         singular = np.linalg.norm(backward, axis=1)

@@ -8,9 +8,9 @@ from nearid.moments import Floats
 
 
 def auroc(positive: np.ndarray, scores: Floats) -> float:
-    """Share of pairs of a positive and a negative row in the right order, ties counted half (Mann & Whitney).
+    """Return the share of pairs of a positive and a negative row in the right order, with ties counted half.
 
-    NaN where a class has no rows.
+    This is the statistic of Mann and Whitney. It is NaN if a class has no rows.
     """
     from scipy.stats import rankdata
 

@@ -1,9 +1,9 @@
-"""Canonical correlations of held-out rows, from the moments of folds, along as many directions as rows can carry.
+"""Canonical correlations of held-out rows, from the moments of folds, along as many directions as the rows support.
 
-Canonical directions are fitted, and with few rows for each column they fit noise: held out, all correlations then fall.
-So directions are sought among the leading principal components of both sides, and the number of components is chosen
-for each fold without it: the pairing of its rows has no say in how many directions it is judged by. Products are summed
-over folds before they are divided: correlations within folds of few rows would be far off.
+With few rows per column, canonical directions fit noise, and all held-out correlations become small. So the directions
+are searched within the leading principal components of both sides. The number of components for a fold is chosen on the
+other folds, so it does not depend on the pairing of the rows of this fold. Products are summed over folds before they
+are divided, because correlations within folds of few rows are inaccurate.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ T = TypeVar("T")
 
 # SVCCA keeps this share of each side's variance unless the number of directions is given.
 SVCCA_VARIANCE = 0.99
-# With so many rows for each column every direction is used: a choice could only add noise of its own.
+# With so many rows per column all directions are used, because a choice would only add noise.
 PLENTY = 50
-# Rows that a direction takes at least where there are fewer rows than columns.
+# Minimum number of rows per direction if there are fewer rows than columns.
 ROWS_PER_DIRECTION = 4
-# Groups of folds that judge each other's choice of a rank.
+# Number of groups of folds that test each other's choice of a rank.
 GROUPS = 5
-# What the best rank keeps is more than noise from so many standard errors on.
+# The best rank is used if its score is at least so many standard errors above noise.
 CLEAR = 3.0
-# What simulations at ten rows for each column ask for of the variance that is shared, over its Gaussian approximation.
+# Factor on the Gaussian approximation of the shared variance, from simulations with ten rows per column.
 SHARED = 3.0
-# Of the search for leading principal components: further directions, and rounds after the first.
+# Subspace iteration for leading principal components: extra directions, and rounds after the first.
 SPARE, ITERATIONS = 32, 2
 
 
 @dataclass(frozen=True)
 class Canonical:
-    """Canonical directions fitted outside each fold, and how the rows of the fold correlate along them.
+    """Canonical directions fitted outside each fold, and the correlations of the rows of the fold along them.
 
     Attributes
     ----------
     directions : list of (ndarray of shape (p, r), ndarray of shape (q, r))
-        Of each fold, strongest first. Folds may differ in r.
+        Directions for each fold, strongest first. r may differ between folds.
     products : list of ndarray of shape (3, r)
-        Of each fold: sums of products along each pair of directions, and of the squares of both.
+        For each fold: sums of products along each pair of directions, and sums of the squares of both.
     """
 
     directions: list[tuple[Floats, Floats]]
@@ -60,12 +60,12 @@ class Canonical:
 
     @property
     def correlations(self) -> Floats:
-        """Of each pair of directions, over all folds that have it."""
+        """Correlation along each pair of directions, over all folds that have it."""
         return pooled(self.products)
 
     @property
     def weights(self) -> Floats:
-        """Share of each pair of directions in the mean: in how many folds it exists."""
+        """Weight of each pair of directions in the mean, proportional to the number of folds that have it."""
         folds = np.sum([np.arange(max(self.ranks)) < rank for rank in self.ranks], axis=0)
         return np.asarray(folds / folds.sum())
 
@@ -75,7 +75,7 @@ class Canonical:
         return float(self.weights @ self.correlations)
 
     def influence(self, x: Floats, y: Floats, fold: np.ndarray, parts: FoldMoments) -> Floats:
-        """How far each of some rows moves the mean correlation, times the number of all rows, given the directions.
+        """Return the influence of each of some rows on the mean correlation for fixed directions, times all rows.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Canonical:
         fold : ndarray of int, shape (m,)
             Fold of each row.
         parts : FoldMoments
-            Of all rows.
+            Moments of all rows.
         """
         moved = np.zeros(len(x))
         _, left, right = _summed(self.products)
@@ -95,26 +95,26 @@ class Canonical:
             mine, r = np.flatnonzero(fold == k), a.shape[1]
             u = (x[mine] - parts.parts[k].mean[: parts.width]) @ a
             v = (y[mine] - parts.parts[k].mean[parts.width :]) @ b
-            # The mean of the fold is taken from its own rows, which makes them seem less spread.
+            # The mean of the fold is estimated from its own rows, which makes their spread look smaller.
             size = np.sqrt(parts.counts[k] / max(parts.counts[k] - 1, 1))
             squares = (u * u) @ (rho * share[0])[:r] + (v * v) @ (rho * share[1])[:r]
             moved[mine] = size * ((u * v) @ scale[:r] - squares / 2)
         return moved
 
     def shared_variance(self, widths: tuple[int, int], n: float) -> float:
-        """Variance of the mean correlation that `influence` misses: fits to different folds share rows.
+        """Return the variance of the mean correlation that `influence` misses, as fits to different folds share rows.
 
-        Errors of the directions and of the rows they are judged on meet twice, because each of two rows in different
-        folds is fitted on where the other one is judged. For Gaussian rows the sum of correlations, as a function of
-        the whitened cross-covariance, has the second derivative 1 / (rho_a + rho_b) along the rotation of directions a
-        and b, and the variance of a row along it is `along`; 1 / rho_a and 1 - rho_a^2 along those without a partner.
+        Each of two rows in different folds is used in the fit on which the other one is tested, so their errors are
+        multiplied twice. For Gaussian rows, the second derivative of the sum of correlations by the whitened
+        cross-covariance is 1 / (rho_a + rho_b) along the rotation of directions a and b, where the variance of a row is
+        `along`. For directions without a partner the two values are 1 / rho_a and 1 - rho_a^2.
 
         Parameters
         ----------
         widths : tuple of int
-            Columns of both sides.
+            Number of columns of both sides.
         n : float
-            Rows of all folds; fewer where rows are alike, as many as tell the same.
+            Number of rows of all folds, or the effective number if rows are dependent.
         """
         rho = np.clip(self.correlations, 1 / np.sqrt(n), 1.0)
         r, train = len(rho), n * max(1 - 1 / len(self.products), 0.5)
@@ -127,7 +127,7 @@ class Canonical:
 
 
 def pooled(products: Sequence[Floats]) -> Floats:
-    """Correlations over all folds, from products of each (see `Canonical`); 0 where a projection is constant."""
+    """Return the correlations over all folds from their products (see `Canonical`); 0 if a projection is constant."""
     top, left, right = _summed(products)
     spread = np.sqrt(np.clip(left, 0, None) * np.clip(right, 0, None))
     rho: Floats = np.divide(top, spread, out=np.zeros_like(top), where=spread > 0)
@@ -142,32 +142,32 @@ def _summed(products: Sequence[Floats]) -> Floats:
 
 
 def held_out(parts: FoldMoments, *, leading: bool = False, k: int | None = None) -> Canonical:
-    """Canonical correlations of each fold along directions that the other folds choose.
+    """Return the canonical correlations of each fold along directions from the other folds.
 
     Parameters
     ----------
     parts : FoldMoments
-        A single fold is judged by its own directions, all of them.
+        Moments of the folds. A single fold is tested along all of its own directions.
     leading : bool
-        Take the principal components that hold 99% of the variance, or fewer (SVCCA).
+        Whether to use only the principal components with 99% of the variance, or fewer (SVCCA).
     k : int, optional
-        With `leading`: take so many principal components of each side, without a choice.
+        With `leading`, the number of principal components of each side. No choice is made then.
     """
     return Grid.of(parts, exact=k is not None).held_out(leading=leading, k=k)[0][0]
 
 
 @dataclass(frozen=True)
 class Side:
-    """Columns of one side, reduced where rows are few.
+    """Columns of one side, reduced to principal components if there are few rows.
 
     Attributes
     ----------
     columns : slice
-        Where they stand in the moments.
+        Position of the columns in the moments.
     basis : ndarray of shape (p, r) or None
-        Principal components that the side was reduced to.
+        Principal components to which the side was reduced.
     variance : float
-        Share of the variance in these columns that is 99% of what the side had before.
+        Share of the variance in these columns that corresponds to 99% of the variance before the reduction.
     """
 
     columns: slice
@@ -180,17 +180,17 @@ class Side:
         return int(self.columns.stop - self.columns.start)
 
     def back(self, directions: Floats) -> Floats:
-        """Directions in the side's own columns."""
+        """Return directions in the original columns of the side."""
         return directions if self.basis is None else np.asarray(self.basis @ directions)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Some sides x and some sides y whose columns stand in common moments; each x is correlated with each y.
+    """Several sides x and several sides y with joint moments. Each x is correlated with each y.
 
-    Where a side has no fewer columns than there are rows to fit on, its directions are sought among the leading
-    principal components of all its rows, one for every four rows. These components have seen the rows that are held
-    out, but not which row of the other side belongs to which.
+    If a side has at least as many columns as there are rows for a fit, its directions are searched within the leading
+    principal components of all its rows, one for every four rows. These components depend on the held-out rows, but not
+    on how the rows of both sides are paired.
     """
 
     parts: FoldMoments
@@ -206,7 +206,7 @@ class Grid:
         *,
         exact: bool = False,
     ) -> Grid:
-        """Columns of the first and of the second side of a pair, all by default; with `exact` none are reduced."""
+        """Return a grid of columns of the two sides of a pair (default: all). With `exact`, no side is reduced."""
         x = x or [slice(0, parts.width)]
         y = y or [slice(0, len(parts.parts[0].mean) - parts.width)]
         room = _rows_to_fit(parts.counts)
@@ -220,7 +220,7 @@ class Grid:
         return cls(replace(parts, parts=small, width=sum(side.width for side in left)), left, right)
 
     def held_out(self, *, leading: bool, k: int | None = None, keep: bool = True) -> list[list[Canonical]]:
-        """Canonical correlations of every pair, see `held_out`; without `keep` the directions are forgotten."""
+        """Return the canonical correlations of every pair, see `held_out`. With `keep`, directions are stored."""
         folds, pairs = len(self.parts.parts), self._pairs
         ranks: list[list[int | None]] = [[None] * folds for _ in pairs]
         if k is None:
@@ -240,7 +240,7 @@ class Grid:
         return [made[at : at + len(self.y)] for at in range(0, len(made), len(self.y))]
 
     def between(self, moments: PairMoments, i: int, j: int) -> PairMoments:
-        """Moments of one x and one y."""
+        """Return the moments of one x and one y."""
         a, b, m = self.x[i].columns, self.y[j].columns, moments
         return PairMoments(m.n, m.mean_x[a], m.mean_y[b], m.xx[a, a], m.xy[a, b], m.yy[b, b])
 
@@ -249,20 +249,20 @@ class Grid:
         return [(i, j) for i in range(len(self.x)) for j in range(len(self.y))]
 
     def of_folds(self, folds: Sequence[int]) -> PairMoments:
-        """Moments of some folds together."""
+        """Return the moments of several folds together."""
         return PairMoments.split(total(self.parts.parts[k] for k in folds), self.parts.width)
 
     def _map(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """In threads where the moments are small enough to hold several, as `FoldMoments.map_splits`."""
+        """Apply a function to items, in threads if the moments are small enough, like `FoldMoments.map_splits`."""
         workers = 1 if self.parts.parts[0].scatter.nbytes > PARTIAL_BYTES // 4 else None
         return list(ordered_map(function, items, workers=workers))
 
     def _ranks(self, leading: bool) -> list[list[int | None]]:
-        """Principal components to use, of each pair in each fold; None stands for all.
+        """Return the number of principal components of each pair in each fold. None means all.
 
-        Folds are joined to five groups at most. Neighbouring groups are left out together: directions of the others are
-        judged on each of the two for the benefit of the other one. So every fold has two groups of judges, and neither
-        they nor the rows they judge a fit of are its own.
+        Folds are joined to at most five groups. Two neighbouring groups are left out together. Directions are fitted on
+        the others and tested on each of the two, and the result is used for the other one. So the choice for a fold
+        uses two groups of test rows, and neither test rows nor fitted rows belong to this fold.
         """
         counts, pairs = self.parts.counts, self._pairs
         candidates = [_candidates(max(self.x[i].width, self.y[j].width), counts) for i, j in pairs]
@@ -296,7 +296,7 @@ class Grid:
 
 
 class _Fit:
-    """Canonical directions of every pair of a grid, fitted without some folds; each side is decomposed once."""
+    """Canonical directions of every pair of a grid, fitted without some folds. Each side is decomposed once."""
 
     def __init__(self, grid: Grid, without: Sequence[int], leading: bool, k: int | None) -> None:
         kept = [fold for fold in range(len(grid.parts.parts)) if fold not in without]
@@ -305,7 +305,7 @@ class _Fit:
         self._known: dict[tuple[str, int, bool], Floats] = {}
 
     def directions(self, i: int, j: int, rank: int | None) -> tuple[Floats, Floats, Floats]:
-        """Directions of one pair, within so many principal components of each side, and the fitted correlations."""
+        """Return the directions of one pair within `rank` principal components per side, and fitted correlations."""
         wx, wy = self._whitener("x", i, rank), self._whitener("y", j, rank)
         return directions_between(wx, self._moments.xy[self._grid.x[i].columns, self._grid.y[j].columns], wy)
 
@@ -321,42 +321,42 @@ class _Fit:
 
 
 def fold_groups(folds: int) -> list[list[int]]:
-    """Folds in groups that judge each other's choice: five at most, so that each has rows enough to judge by."""
+    """Return the folds in at most five groups that test each other's choice, so that each group has enough rows."""
     number = min(folds, GROUPS)
     return [list(range(g, folds, number)) for g in range(number)]
 
 
 def _rows_to_fit(counts: Sequence[int]) -> int:
-    """Fewest rows that directions are fitted on: all but those of two groups of folds."""
+    """Return the smallest number of rows for a fit: all rows except those of two groups of folds."""
     sizes = [sum(counts[k] for k in group) for group in fold_groups(len(counts))]
     pairs = [sizes[g] + sizes[(g + 1) % len(sizes)] for g in range(len(sizes))] if len(sizes) > 2 else sizes
     return sum(counts) - max(pairs)
 
 
 def _candidates(width: int, counts: Sequence[int]) -> list[int | None]:
-    """Numbers of principal components to choose from, ascending; None stands for all."""
+    """Return the numbers of principal components to choose from, ascending. None means all."""
     n, powers = sum(counts), [2**e for e in range((width - 1).bit_length())]
     if len(counts) == 1 or n >= PLENTY * width:
         return [None]
     if len(counts) == 2:
-        # No third fold can judge a choice: the number of rows decides.
+        # There is no third fold to test a choice, so the number of rows decides.
         fitting = [k for k in (*powers, width) if k * ROWS_PER_DIRECTION <= min(counts)]
         return [None] if width in fitting else fitting[-1:] or [1]
     return [*powers, None]
 
 
 def _best(candidates: Sequence[Sequence[Floats]], rows: int) -> int:
-    """Which of several ranks, ascending, to take: the best, or all directions where even the best is noise.
+    """Return which of several ascending ranks to use: the best one, or all directions if even the best is noise.
 
-    The score of a rank is the sum over directions of rho^2 - (rho - s)^2, with s the fitted correlation and rho that of
-    the judges: what was promised and kept. Directions that fit noise promise what they do not keep.
+    The score of a rank is the sum over directions of rho^2 - (rho - s)^2, with the fitted correlation s and the
+    correlation rho in the test rows. Directions that fit noise have a large s and a small rho.
 
     Parameters
     ----------
     candidates : sequence of sequence of ndarray of shape (4, r)
-        Of each rank and judge: products (see `Canonical`) and fitted correlations.
+        For each rank and group of test rows: products (see `Canonical`) and fitted correlations.
     rows : int
-        Of all judges.
+        Number of all test rows.
     """
     scores, noises = [], []
     for judges in candidates:
@@ -397,7 +397,7 @@ def _through(rows: Floats, maps: Sequence[tuple[slice, Floats | None]]) -> Float
 
 
 def leading_span(scatter: Floats, rank: int) -> Floats:
-    """Leading principal components as orthonormal columns, by subspace iteration: nearly so, and far cheaper."""
+    """Return approximate leading principal components as orthonormal columns, by fast subspace iteration."""
     span = span_of(scatter, min(rank + SPARE, len(scatter)))
     for _ in range(ITERATIONS):
         span = np.linalg.qr(scatter @ span)[0]
@@ -408,16 +408,16 @@ def leading_span(scatter: Floats, rank: int) -> Floats:
 def canonical_correlations(
     train: PairMoments, test: PairMoments, *, leading: bool = False, k: int | None = None
 ) -> Floats:
-    """Correlations in `test` along all canonical directions of `train`, without a choice.
+    """Return the correlations in `test` along all canonical directions of `train`, without choosing a rank.
 
-    With `leading` only principal components enter (SVCCA): k of each side, or those that hold 99% of the variance.
+    With `leading`, only principal components are used (SVCCA): k of each side, or those with 99% of the variance.
     """
     wx, wy = (side_whitener(s, train.n, leading=leading, k=k) for s in (train.xx, train.yy))
     return pooled([products_along(*directions_between(wx, train.xy, wy)[:2], test)])
 
 
 def whiteners_like(found: Canonical, train: PairMoments, *, leading: bool) -> tuple[Floats, Floats]:
-    """Whiteners of both sides of other rows that leave as many directions as were found, for the level of chance."""
+    """Return whiteners of both sides for other rows, with the same number of directions, for the chance level."""
     rank, width = int(np.median(found.ranks)), min(train.xy.shape)
     if 2 * rank > width:
         wx, wy = (side_whitener(s, train.n, leading=leading, k=rank) for s in (train.xx, train.yy))
@@ -433,20 +433,20 @@ def whiteners_like(found: Canonical, train: PairMoments, *, leading: bool) -> tu
 def side_whitener(
     scatter: Floats, n: int, *, leading: bool = False, k: int | None = None, variance: float = SVCCA_VARIANCE
 ) -> Floats:
-    """A map of shape (p, r) that makes the columns of one side, or its leading components, uncorrelated and unit."""
+    """Return the map of shape (p, r) that whitens the columns of one side, or its leading components."""
     whitener = _leading_whitener(scatter, n, k, variance) if leading else _whitener(scatter, n)
-    # A side that does not vary in these rows correlates with nothing: one direction, of length 0.
+    # A side that is constant in these rows has no correlation: it gets one direction of length 0.
     return whitener if whitener.shape[1] else np.zeros((len(whitener), 1))
 
 
 def directions_between(wx: Floats, xy: Floats, wy: Floats) -> tuple[Floats, Floats, Floats]:
-    """Canonical directions of two sides whose whiteners are known, and the correlations along them."""
+    """Return the canonical directions of two sides with given whiteners, and the correlations along them."""
     u, s, vt = np.linalg.svd(wx.T @ xy @ wy, full_matrices=False)
     return wx @ u, wy @ vt.T, s
 
 
 def products_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
-    """Sums of products of x a_i with y b_i for each pair of directions, and of the squares of both; see `pooled`."""
+    """Return the sums of products of x a_i and y b_i for each pair of directions, and of the squares of both."""
     top = np.einsum("ik,ij,jk->k", a, moments.xy, b, optimize=True)
     left, right = (np.einsum("ik,ij,jk->k", v, s, v, optimize=True) for v, s in ((a, moments.xx), (b, moments.yy)))
     return np.stack([top, left, right])
@@ -462,7 +462,7 @@ def _whitener(scatter: Floats, n: int) -> Floats:
 
 
 def _leading_whitener(scatter: Floats, n: int, k: int | None, variance: float) -> Floats:
-    # Principal components are those of the data's own units; the rank of the others is judged column by column.
+    # Principal components are computed in the original units. The rank is determined in units of each column.
     values, vectors = eigen(scatter, n)
     if values[0] <= 0:
         return np.zeros((len(scatter), 0))

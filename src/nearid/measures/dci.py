@@ -54,7 +54,8 @@ def dci(
     Parameters
     ----------
     factors : anything `open_factors` takes, of m factors
-        Integer and categorical factors are classified, the others regressed on (circular ones by cosine and sine).
+        Integer and categorical factors are predicted by classification, the others by regression (circular factors by
+        their cosine and sine).
     model : {"boost", "forest", "l1"}
         Gradient boosting (LightGBM if it is installed, else scikit-learn's histogram trees), random forests, or Lasso
         and L1 logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
@@ -68,9 +69,9 @@ def dci(
         each factor sum to 1, or are 0 if its predictor used no latent. Parts: `disentanglement`, `completeness` and
         `informativeness`. Arrays:
 
-        - `chance`, of shape (m,): the informativeness without latents, the share of the commonest class or an R2 of 0.
-        - `per_latent`, of shape (d,): disentanglement of each latent; 0 for one that no predictor used, which has no
-          weight in the mean.
+        - `chance`, of shape (m,): the informativeness without latents: the share of the largest class, or an R2 of 0.
+        - `per_latent`, of shape (d,): disentanglement of each latent. It is 0 for a latent that no predictor used. Such
+          a latent has no weight in the mean.
         - `completeness_per_factor`, of shape (m,).
 
     Examples
@@ -90,8 +91,8 @@ def dci(
         test = fold == k
         return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
 
-    # Fits are small and many: a thread for each beats many threads for one. But scikit-learn's change the filters of
-    # warnings, which belong to the process: two at a time lose each other's, and the caller's.
+    # There are many small fits, so one thread per fit is faster than many threads for one fit. But fits of scikit-learn
+    # change the warning filters of the process, so two at a time would lose the filters of the caller.
     workers = None if model == "boost" and find_spec("lightgbm") else 1
     with libraries.limit():
         fits = list(ordered_map(run, tasks, workers=workers, tick=progress("predictors", len(tasks))))
@@ -136,7 +137,7 @@ for _model, _title in (("forest", "forest"), ("l1", "L1")):
 class Fit(NamedTuple):
     """Importances of one fit, its error in test rows, and the error that scores 0.
 
-    Errors are counts of wrong classes, of which all rows score 0, or squared errors, of which those of the mean do.
+    Errors are numbers of wrong classes (score 0 if all are wrong), or squared errors (score 0 for the mean).
     """
 
     importance: Floats
@@ -160,13 +161,13 @@ def _fit(factor: Factor, x: Floats, test: np.ndarray, train: np.ndarray, model: 
 
 
 def _centred(columns: Floats) -> Floats:
-    """Targets about their means, to the digits of float32: where they lie must not break ties between cuts."""
+    """Return targets minus their means, rounded to float32, so that an offset does not break ties between cuts."""
     centred = columns - columns.mean(axis=0)
     return np.asarray((centred / np.linalg.norm(centred) * np.sqrt(len(columns))).astype(np.float32), dtype=np.float64)
 
 
 def _concentration(importances: Floats) -> Floats:
-    """1 - entropy of each row's shares, in units of the largest possible; 0 for a row of zeros."""
+    """Return 1 minus the entropy of the shares of each row, relative to the largest possible; 0 for a row of zeros."""
     total = importances.sum(axis=1, keepdims=True)
     share = np.divide(importances, total, out=np.zeros_like(importances), where=total > 0)
     logs = np.log(share, out=np.zeros_like(share), where=share > 0)
@@ -177,9 +178,11 @@ def _concentration(importances: Floats) -> Floats:
 def _degenerate(matrix: Floats, names: tuple[str, ...]) -> tuple[Alert, ...]:
     alerts: tuple[Alert, ...] = ()
     if matrix.shape[1] == 1:
-        alerts += (Alert("one_factor", "Disentanglement means nothing with one factor: every latent is disentangled."),)
+        alerts += (
+            Alert("one_factor", "Disentanglement is not meaningful with one factor: every latent is disentangled."),
+        )
     if matrix.shape[0] == 1:
-        alerts += (Alert("one_latent", "Completeness means nothing with one latent: every factor is complete."),)
+        alerts += (Alert("one_latent", "Completeness is not meaningful with one latent: every factor is complete."),)
     unused = ", ".join(repr(name) for name, column in zip(names, matrix.T, strict=True) if not column.any())
     if unused:
         alerts += (Alert("no_importance", f"The predictor of {unused} used no latent: its completeness counts as 0."),)
@@ -187,23 +190,23 @@ def _degenerate(matrix: Floats, names: tuple[str, ...]) -> tuple[Alert, ...]:
 
 
 class Prediction(NamedTuple):
-    """What a predictor makes of rows it has not seen, and the importance of each latent to it, shape (d,)."""
+    """Predictions for unseen rows, and the importance of each latent for the predictor, shape (d,)."""
 
     values: np.ndarray
     importance: Floats
 
 
 def predict(model: str, x: Floats, y: np.ndarray, unseen: Floats, *, classes: bool, random_state: int) -> Prediction:
-    """Fit a model on rows x, targets y, and predict unseen rows.
+    """Fit a model to rows x and targets y, and return its predictions for unseen rows with importances.
 
-    Importances are the model's own: the gain of all splits on a latent ("boost"), the decrease of impurity
-    ("forest"), or the size of the coefficients of standardised latents ("l1").
+    The importance of a latent is the gain of all splits on it ("boost"), the decrease of impurity ("forest"), or the
+    size of the coefficients of standardised latents ("l1").
 
     Parameters
     ----------
     model : {"boost", "forest", "l1"}
     classes : bool
-        Whether y holds classes; otherwise it is a number to regress on.
+        Whether y holds classes. Otherwise y holds numbers for a regression.
     """
     if (y == y[0]).all():
         return Prediction(np.full(len(unseen), y[0]), np.zeros(x.shape[1]))
@@ -259,7 +262,7 @@ def _histogram(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any,
 
     make = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     model = make(max_iter=TREES, max_leaf_nodes=LEAVES, max_bins=127, early_stopping=False, random_state=seed).fit(x, y)
-    # The gains are not public, but no other importance of theirs comes without a hundred predictions.
+    # The gains are not public, but any other importance of these trees needs a hundred predictions.
     importance = np.zeros(x.shape[1])
     for trees in model._predictors:
         for tree in trees:

@@ -1,9 +1,9 @@
-"""The diameter of a set of points: the largest pairwise distance, exactly where that takes seconds.
+"""The diameter of a set of points: the largest pairwise distance, exact if the search takes seconds.
 
-With r_i the distance of row i from the mean, |y_i - y_j| <= r_i + r_j. Once a pair at distance L is known, only pairs
-with r_i + r_j > L can beat it. Rows sorted by r make those pairs a staircase whose size is known before any of it is
-computed: a few rows on heavy-tailed features, most pairs on concentrated ones. Staircases that fit the budget are
-searched block by block, so no n x n array exists; for larger ones the answer is a certified bracket.
+With r_i the distance of row i from the mean, |y_i - y_j| <= r_i + r_j. If a pair at distance L is known, only pairs
+with r_i + r_j > L can be longer. With rows sorted by r, the number of these pairs is known before they are computed: a
+few rows for heavy-tailed features, most pairs for concentrated ones. If they fit the budget, they are searched block by
+block, without an n x n array. Otherwise the answer is a proven lower and upper bound.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from nearid.folds import LARGEST
 from nearid.measures.registry import Measured
 from nearid.moments import Floats
 
-# Multiply-adds of an exact search: about three seconds on two cores.
+# Maximum number of multiply-adds of an exact search: about three seconds on two cores.
 BUDGET = 2e11
 # Memory for the rows of a search.
 SEARCH_BYTES = 128 << 20
-# Rows farthest from the mean that give the first lower bound; all their pairs take milliseconds.
+# Number of rows farthest from the mean whose pairs give the first lower bound, within milliseconds.
 EXTREMES = 1024
-# Multiply-adds below which a search is done in this thread.
+# With fewer multiply-adds, the search runs in this thread.
 SMALL = 5e9
-# Passes over all rows that a bracket may take.
+# Maximum number of passes over all rows for a bracket.
 SWEEPS = 3
 # Rows and columns of a tile of pairs: 2 MB in float32, which the second-level cache holds.
 TILE, WIDTH = 512, 1024
@@ -43,7 +43,7 @@ class Diameter:
     Attributes
     ----------
     lower, upper : float
-        Equal (up to rounding) when exact. The lower bound is the distance of an actual pair of rows.
+        Bounds of the diameter, equal up to rounding if `exact`. The lower bound is the distance of two actual rows.
     exact : bool
     pair : tuple of int
         The two rows whose distance is `lower`.
@@ -89,7 +89,7 @@ def diameter(points: object, *, budget: float = BUDGET) -> Measured:
     radii = np.concatenate(list(ordered_map(lambda b: _distances(rows.read(*b), centre), parts)))
     if not radii.max() < LARGEST:
         raise InputError(
-            f"Squares of the values of {rows.name} leave the range of float64; divide it by its typical size."
+            f"Squares of the values of {rows.name} leave the range of float64. Divide it by its typical size."
         )
     widest = search(rows.read, rows.take, radii, centre, budget=budget)
     bounds = {"lower": widest.lower, "upper": widest.upper, "exact": widest.exact}
@@ -97,7 +97,7 @@ def diameter(points: object, *, budget: float = BUDGET) -> Measured:
 
 
 def _distances(block: Floats, point: Floats) -> Floats:
-    """Distances of rows from a point, in float64."""
+    """Return the distances of rows from a point, in float64."""
     gap = np.subtract(block, point, dtype=np.float64)
     with np.errstate(over="ignore"):
         lengths: Floats = np.sqrt(np.einsum("ij,ij->i", gap, gap))
@@ -109,7 +109,7 @@ def _refuse_nonfinite(rows: Rows) -> None:
         bad = first_nonfinite(rows.read(start, stop), start)
         if bad:
             raise InputError(f"{rows.name} has {bad[2]} at row {bad[0]}, column {bad[1]} (counted from 0).")
-    raise InputError(f"Sums of the values of {rows.name} leave the range of float64; divide it by its typical size.")
+    raise InputError(f"Sums of the values of {rows.name} leave the range of float64. Divide it by its typical size.")
 
 
 def search(
@@ -121,23 +121,23 @@ def search(
     budget: float = BUDGET,
     tick: Callable[[], object] | None = None,
 ) -> Diameter:
-    """Find the diameter of rows whose distances from a centre are known.
+    """Return the diameter of rows with known distances from a centre.
 
     Parameters
     ----------
     read, take : callable
-        Rows start..stop, and rows by index; each of shape (m, d).
+        Functions that return rows start to stop, and rows by index, of shape (m, d).
     radii : ndarray of shape (n,)
-        Distance of each row from `centre`, exact or rounded up; rows with a NaN are left out.
+        Distance of each row from `centre`, exact or rounded up. Rows with NaN are left out.
     centre : ndarray of shape (d,)
-        A point near the middle that the rows' own precision holds exactly.
+        A point near the middle that is exact in the precision of the rows.
     """
     order = np.argsort(-radii)
     order = order[: len(order) - int(np.isnan(radii).sum())]
     sorted_radii = radii[order]
     d = len(centre)
 
-    # A bound from a few rows pays only where there are many more.
+    # A bound from a few rows is useful only if there are many more.
     n = len(order)
     first = n if n <= 4 * EXTREMES and n * n / 2 * d <= budget else min(n, EXTREMES)
     extremes = take(order[:first])
@@ -159,15 +159,15 @@ def search(
 
 
 def _reach(sorted_radii: Floats, bound: float) -> np.ndarray:
-    """For each row, how many rows (from the outermost on) it could form a pair longer than `bound` with."""
+    """Return, for each row, the number of outermost rows with which it could form a pair longer than `bound`."""
     return np.searchsorted(-sorted_radii, sorted_radii - bound, side="left")
 
 
 def _farthest_pair(points: Floats, sorted_radii: Floats, centre: Floats, bound: float) -> tuple[float, tuple[int, int]]:
-    """The longest pair among points sorted by descending radius, if it is longer than `bound`.
+    """Return the longest pair among points sorted by descending radius, if it is longer than `bound`.
 
-    Products of centred rows in the points' own precision find the pairs that may be longest; only those are measured
-    in float64, so the result is what all pairs in float64 would give.
+    Products of centred rows in the precision of the points find the candidates. Only these are measured in float64, so
+    the result is the same as for all pairs in float64.
     """
     size = float(sorted_radii[0]) or 1.0
     z = _unit_rows(points, centre, size)
@@ -187,7 +187,7 @@ def _farthest_pair(points: Floats, sorted_radii: Floats, centre: Floats, bound: 
             if top + slack > floor:
                 best.offer(*_measure(points, tile, max(top, floor) - slack, i, j))
 
-    # Setting threads up costs more than a small search; BLAS then uses its own.
+    # For a small search, starting threads takes longer than the search. BLAS then uses its own threads.
     workers = 1 if float(len(z)) ** 2 * z.shape[1] < SMALL else None
     for _ in ordered_map(search_row, [(i, min(i + TILE, len(z))) for i in range(0, len(z), TILE)], workers=workers):
         pass
@@ -250,8 +250,8 @@ def _bracket(
     widest: tuple[int, int],
     tick: Callable[[], object] | None,
 ) -> Diameter:
-    """Lower bound by farthest-point sweeps from the longest pair; upper bound by balls that hold all rows."""
-    # Every ball that holds all rows bounds the diameter by its two largest radii.
+    """Return a lower bound by farthest-point sweeps from the longest pair, and an upper bound by enclosing balls."""
+    # For every centre, the sum of the two largest radii is an upper bound of the diameter.
     upper = float(radii[order[0]] + radii[order[1]])
     for _ in range(SWEEPS):
         ends = take(np.array(widest)).astype(np.float64)
@@ -274,7 +274,7 @@ def _farthest(
     points: Floats,
     tick: Callable[[], object] | None,
 ) -> tuple[Floats, np.ndarray]:
-    """For each point, the distance of the farthest row (rounded up) and which row that is."""
+    """Return the distance (rounded up) and the number of the row that is farthest from each point."""
     size = float(np.nanmax(radii)) or 1.0
     around = (points - centre) / size
     sizes = np.einsum("ij,ij->i", around, around)

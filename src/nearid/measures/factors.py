@@ -1,4 +1,4 @@
-"""True factors as data: named columns, each of a kind, given or inferred, that says how it is compared."""
+"""True factors: named columns, each with a kind (given or inferred) that determines how it is compared."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from nearid.folds import pair_traits, repeated_rows
 from nearid.moments import ROUNDING, Floats
 
 KINDS = ("continuous", "integer", "categorical", "circular")
-# The kind of a column that is no factor.
+# The kind of a column that is not a factor.
 NO_FACTOR = "none"
 # Whole numbers with more levels than this are measurements rather than classes, unless a kind is given.
 LEVELS = 256
 # Beyond this size, or with a spread below its inverse, squares leave float64.
 LARGEST = 1e150
-# Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
+# Number of bins of equal width for continuous values, if a measure needs classes. It is usual in the literature.
 BINS = 20
 Bins = Annotated[int, Bound(2)]
-# What becomes of a missing value where text is made of it.
+# Texts of missing values after a conversion to text.
 MISSING = frozenset(("nan", "none", "na", "n/a", "<na>", "nat", "null"))
-# With fewer rows than this a class of one row is no rare class.
+# With fewer rows than this, a class of one row is not reported as rare.
 FEWEST = 20
-# Alerts that follow from the rows, and may be others for other rows.
+# Alerts that depend on the rows, so they are computed again for other rows.
 ROW_DEPENDENT = ("singleton_classes", "looks_like_ids", "doubtful_period", "missing_as_text")
 
 
@@ -55,13 +55,13 @@ class Factor:
     name : str
     kind : {"continuous", "integer", "categorical", "circular"}
     inferred : bool
-        Whether the kind follows from the values; otherwise it was given.
+        Whether nearid inferred the kind from the values. Otherwise it was given.
     values : ndarray of shape (n,)
-        Numbers; of a categorical factor, the class of each row counted from 0.
+        The numbers. For a categorical factor, the class of each row, counted from 0.
     labels : ndarray
-        What the classes of a categorical factor stand for; empty for the others.
+        Labels of the classes of a categorical factor. Empty for the others.
     period : float or None
-        Of a circular factor: what takes a value back to itself.
+        Period of a circular factor.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Factor:
         return self.kind in ("integer", "categorical")
 
     def codes(self, bins: int = BINS) -> np.ndarray:
-        """Class of each row, counted from 0: its own where there are such, else one of `bins` of equal width."""
+        """Return the class of each row, counted from 0. Factors without classes are cut into `bins` of equal width."""
         if self.discrete:
             return np.unique(self.values, return_inverse=True)[1]
         if self.period is not None:
@@ -87,7 +87,7 @@ class Factor:
 
     @cached_property
     def columns(self) -> Floats:
-        """What a regression aims at, of shape (n, k): one-hot classes, cosine and sine, or the number itself."""
+        """Return the targets of a regression, of shape (n, k): one-hot classes, cosine and sine, or the number."""
         if self.kind == "categorical":
             return np.asarray(self.values[:, None] == np.arange(len(self.labels)), dtype=np.float64)
         if self.period is not None:
@@ -97,7 +97,7 @@ class Factor:
 
 
 def binned(values: Floats, bins: int) -> np.ndarray:
-    """Bin of each value, counted from 0, among bins of equal width over the range of all."""
+    """Return the bin of each value, counted from 0, with bins of equal width over the range of the values."""
     low, high = values.min(), values.max()
     if high <= low:
         return np.zeros(len(values), dtype=np.intp)
@@ -105,24 +105,24 @@ def binned(values: Floats, bins: int) -> np.ndarray:
 
 
 def check_bins(bins: int, n: int) -> None:
-    """Refuse more bins than n rows can fill."""
+    """Raise an error if there are more bins than n rows can fill."""
     if bins > max(n, BINS):
         raise InputError(f"bins must be at most {max(n, BINS)} for {n} rows, not {bins}. The usual number is {BINS}.")
 
 
 def missing_as_text(column: str, names: Sequence[str], counts: np.ndarray) -> Iterator[Alert]:
-    """The caution about classes whose text is that of a missing value."""
+    """Yield alerts about classes whose text looks like a missing value."""
     for name, count in zip(names, counts, strict=True):
         if name.lower() in MISSING:
             yield Alert(
                 "missing_as_text",
-                f"{column} has the text {name!r} in {count} rows, which counts as a class of its own. If it stands for "
-                "a missing value, leave these rows out.",
+                f"{column} has the text {name!r} in {count} rows, which is treated as a separate class. If it means a "
+                "missing value, leave these rows out.",
             )
 
 
 def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | None) -> Factor:
-    """A column as a factor of the given kind, or of the kind that its values tell."""
+    """Return a column as a factor of the given kind, or of the kind inferred from its values."""
     if kind not in (None, *KINDS):
         known = ", ".join((*KINDS, NO_FACTOR))
         raise InputError(f"The kind of the factor {name!r} must be one of {known}, not {kind!r}.")
@@ -148,18 +148,18 @@ def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | N
     if chosen == "integer" and np.any(numbers != np.rint(numbers)):
         row = int(np.argmax(numbers != np.rint(numbers)))
         raise InputError(
-            f"The factor {name!r} is given as integer but has {numbers[row]} at row {row}. Give it as continuous."
+            f"The factor {name!r} is given as integer, but has {numbers[row]} at row {row}. Give it as continuous."
         )
     if chosen == "circular" and period is None:
         raise InputError(
-            f"The factor {name!r} is circular: say its period, as in periods={{{name!r}: 360}} (on the command line "
-            f"--periods {shlex.quote(f'{name}=360')})."
+            f"The factor {name!r} is circular, so its period is needed, for example periods={{{name!r}: 360}} (on the "
+            f"command line --periods {shlex.quote(f'{name}=360')})."
         )
     return Factor(name, chosen, kind is None, numbers, np.empty(0), period)
 
 
 def _check_size(name: str, numbers: Floats) -> None:
-    """Refuse numbers whose squares overflow or vanish: no share of their variance could be given."""
+    """Raise an error for numbers whose squares overflow or vanish, because their variance cannot be computed."""
     largest, spread = np.abs(numbers).max(initial=0), np.ptp(numbers / 2) if len(numbers) else 0.0
     if largest > LARGEST or 0 < spread < 1 / LARGEST:
         raise InputError(
@@ -181,7 +181,7 @@ def _text(name: str, values: np.ndarray, kind: str | None, period: float | None)
                 "Fix the value, or drop the row from latents and factors."
             )
     wordy = [row for row, value in enumerate(values) if not _is_number(value)]
-    # A few words in a column of numbers are slips; numbers written as text may well be names of classes.
+    # A few words in a column of numbers are typing errors. A column with numbers as text may hold names of classes.
     if wordy and (kind not in (None, "categorical") or (kind is None and len(wordy) < len(values) / 10)):
         raise InputError(
             f"The factor {name!r} has the text {str(values[wordy[0]])!r} at row {wordy[0]} (counted from 0) and "
@@ -201,17 +201,17 @@ def _is_number(value: str | bytes | bool | np.bool_) -> bool:
 
 
 def _dated(names: Sequence[str]) -> str:
-    """What may become of dates, which are neither classes nor numbers unless somebody says so."""
+    """Return a message on how to use columns with dates, which are not factors by default."""
     typed = shlex.quote(f"{names[0]}=categorical")
     return (
-        f"Dates and times are factors only where they are given as categorical: {few(map(repr, names))}. To do so: "
+        f"Dates and times are factors only if they are given as categorical: {few(map(repr, names))}. To do so: "
         f"kinds={{{names[0]!r}: 'categorical'}} (--kinds {typed}). To use them as numbers, convert them first, for "
-        "example to days since the first."
+        "example to days since the first date."
     )
 
 
 def _left_out(name: str) -> str:
-    """What to type to leave a column out."""
+    """Return what to type to leave a column out."""
     return f"leave it out: kinds={{{name!r}: {NO_FACTOR!r}}} (--kinds {shlex.quote(f'{name}={NO_FACTOR}')})"
 
 
@@ -219,13 +219,13 @@ def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
     labels, codes = np.unique(values, return_inverse=True)
     if len(labels) > max(LEVELS, len(values) / 2):
         hint = (
-            " Are its cells separated by something else than the suffix of the file says?"
+            " Check that the cells are separated by the character that the suffix of the file means."
             if set(name) & set(";|\t")
             else ""
         )
         raise InputError(
-            f"The factor {name!r} has {len(labels)} classes in {len(values)} rows, so nearly every row is a class of "
-            "its own. If it names the rows of latents and factors, pair them by it with ids (--ids). If it is no "
+            f"The factor {name!r} has {len(labels)} classes in {len(values)} rows, so nearly every row has its own "
+            "class. If it holds the ids of the rows, pair latents and factors by it with ids (--ids). If it is not a "
             f"factor, {_left_out(name)}. Numbers may be given as continuous.{hint}"
         )
     check_memory(f"The factor {name!r}", 8 * len(labels) * len(values), "Merge rare classes.")
@@ -233,7 +233,7 @@ def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
 
 
 def plausibility_alerts(factor: Factor) -> Iterator[Alert]:
-    """Whether a factor looks like something else than it is taken for."""
+    """Yield alerts about a factor whose values do not look like its kind."""
     values, n = factor.values, len(factor.values)
     if factor.kind == "categorical":
         counts = np.bincount(values.astype(np.intp), minlength=len(factor.labels))
@@ -243,7 +243,7 @@ def plausibility_alerts(factor: Factor) -> Iterator[Alert]:
     if factor.kind == "continuous" and factor.inferred and n >= 20 and not np.any(values % 1) and len(set(values)) == n:
         yield Alert(
             "looks_like_ids",
-            f"The factor {factor.name!r} has a different whole number in every row. If it only names the rows, "
+            f"The factor {factor.name!r} has a different whole number in every row. If these are ids of the rows, "
             f"give it as ids (--ids) or {_left_out(factor.name)}. Otherwise it counts as a factor to recover.",
         )
     if factor.period is not None:
@@ -258,18 +258,18 @@ def plausibility_alerts(factor: Factor) -> Iterator[Alert]:
 
 @dataclass(frozen=True)
 class Factors:
-    """The true factors of some rows; made by `open_factors`.
+    """The true factors of some rows, as read by `open_factors`.
 
     Attributes
     ----------
     name : str
     items : tuple of Factor
-        Those that vary; constant ones are left out with an alert.
+        The factors that vary. Constant factors are left out with an alert.
     ids : ndarray of shape (n,) or None
     alerts : tuple of Alert
     index : pandas.Index or None
     blocks : ndarray of shape (n,) or None
-        Label of the block that each row belongs to; None where rows count as independent.
+        Block of each row. None if the rows are treated as independent.
     """
 
     name: str
@@ -286,20 +286,20 @@ class Factors:
 
     @cached_property
     def rows(self) -> Rows:
-        """What regressions aim at, all factors side by side."""
+        """Targets of regressions, for all factors side by side."""
         return self._placed(np.hstack([factor.columns for factor in self.items]))
 
     @property
     def geometry(self) -> Rows | None:
-        """The factors as points: of unit variance each, an angle as a point on a circle; None if all are categorical.
+        """The factors as points with unit variance, with angles as points on a circle; None if all are categorical.
 
-        Factors come in units of their own, so distances mean something once each has the same spread. Classes without
-        an order have no place among them.
+        Factors have different units, so distances are meaningful only if all factors have the same spread. Categorical
+        factors have no order and are left out.
         """
         placed = [factor.columns for factor in self.items if factor.kind != "categorical"]
         if not placed:
             return None
-        # One scale for cosine and sine: a circle stays a circle.
+        # The same scale for cosine and sine, so that a circle stays a circle.
         scaled = [(c - c.mean(axis=0)) / np.sqrt(c.var(axis=0).sum()) for c in placed]
         return self._placed(np.hstack(scaled))
 
@@ -314,7 +314,7 @@ class Factors:
         return None if self.blocks is None else block_codes(self.blocks)
 
     def take(self, index: np.ndarray | None) -> Factors:
-        """The factors of some rows, in the order given; None stands for all."""
+        """Return the factors of some rows, in this order. None means all rows."""
         if index is None:
             return self
         taken = [replace(factor, values=factor.values[index]) for factor in self.items]
@@ -333,25 +333,25 @@ def open_factors(
     ids: object = None,
     name: str | None = None,
 ) -> Factors:
-    """Read true factors, one per column.
+    """Return the true factors of a source, one per column.
 
     Parameters
     ----------
     source : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
         Columns without names are called "0", "1" and so on.
     kinds : mapping of column to kind, optional
-        "continuous", "integer", "categorical" or "circular"; or "none" for a column that is no factor. Other columns
-        have their kind inferred: text is categorical; booleans and whole numbers are integer if they have at most 256
-        levels and two rows a level on average; the rest is continuous. Dates are left out with an alert, unless they
-        are given as categorical. Angles look like other numbers, so circular factors must be given.
+        "continuous", "integer", "categorical" or "circular", or "none" for a column that is not a factor. nearid infers
+        the kind of the other columns. Text is categorical. Booleans and whole numbers are integer if they have at most
+        256 levels and on average at least two rows per level. Everything else is continuous. Dates are left out with an
+        alert, unless they are given as categorical. Circular factors cannot be inferred and must be given.
     periods : mapping of column to number, optional
-        Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
+        Period of each circular factor, such as 360 or 2 * pi. A column with a period is circular.
     key : str, optional
-        Which array of a file with several, as in `nearid.open_rows`.
+        The array to read if a file holds several, see `nearid.open_rows`.
     ids : str or array-like of shape (n,), optional
-        Names of the rows, as in `nearid.open_rows`.
+        Ids of the rows, see `nearid.open_rows`.
     name : str, optional
-        Name of the factors in messages and reports; the file name by default.
+        Name of the factors in messages and reports. Default: the file name.
 
     Returns
     -------
@@ -367,7 +367,7 @@ def open_factors(
     """
     if isinstance(source, Factors):
         if any(option is not None for option in (kinds, periods, key, ids, name)):
-            raise InputError(f"{source.name} is open already, so its options must be given when opening it.")
+            raise InputError(f"{source.name} is already open. Pass its options when you open it.")
         return source
     return factors_of(open_columns(source, key=key, ids=ids, name=name or unnamed(source, "factors")), kinds, periods)
 
@@ -382,9 +382,9 @@ def open_both(
     key: str | None = None,
     ids: object = None,
 ) -> tuple[Rows, Factors]:
-    """Latents and factors with their blocks: those that are carried, or given as of `open_rows`.
+    """Return latents and factors with their blocks: the stored ones, or those given as in `open_rows`.
 
-    A column of blocks may stand in the table of the factors, and is no factor then.
+    A column of the table of factors may be the blocks. It is then not a factor.
     """
     if isinstance(factors, Factors):
         known = open_factors(factors, kinds=kinds, periods=periods, key=key, ids=ids)
@@ -403,15 +403,15 @@ def open_both(
     if table.blocks is not None:
         columns = columns._replace(values={name: v for name, v in columns.values.items() if name != blocks})
         if not columns.values:
-            raise InputError(f"{columns.name} has no factor beside its column of blocks, {blocks!r}.")
+            raise InputError(f"{columns.name} has no factors: its only column is {blocks!r}, which is used as blocks.")
     return latents, replace(factors_of(columns, kinds, periods), blocks=table.blocks)
 
 
 def factors_of(
     columns: Columns, kinds: Mapping[str, str] | None = None, periods: Mapping[str, float] | None = None
 ) -> Factors:
-    """Factors from columns that are loaded already; see `open_factors`."""
-    # Columns that are numbered may be named by their numbers.
+    """Return factors from columns that are already loaded, see `open_factors`."""
+    # Columns without names may be given by their numbers.
     for option, given in (("kinds", kinds), ("periods", periods)):
         refuse_repeats(option, [str(column) for column in given or {}])
     kinds = {str(column): kind for column, kind in (kinds or {}).items()}
@@ -422,7 +422,9 @@ def factors_of(
                 raise not_found(columns.name, option, wanted, columns.values)
     for wanted, period in periods.items():
         if kinds.setdefault(wanted, "circular") != "circular":
-            raise InputError(f"The factor {wanted!r} is given as {kinds[wanted]} and with a period. Leave out one.")
+            raise InputError(
+                f"The factor {wanted!r} is given as {kinds[wanted]} and with a period. Leave one of the two out."
+            )
         if not isinstance(period, Real) or isinstance(period, bool) or not (np.isfinite(period) and period > 0):
             raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period!r}.")
     named = {c: values for c, values in columns.values.items() if kinds.get(c) != NO_FACTOR}
@@ -441,7 +443,7 @@ def factors_of(
 def load_pair(
     latents: object, factors: object, *, blocks: object = None, drop_nonfinite: bool = False
 ) -> tuple[Floats, Factors, tuple[Alert, ...]]:
-    """Latents as an array of shape (n, d) in float64, the factors of the same rows, and alerts about both."""
+    """Return latents as a float64 array of shape (n, d), the factors of the same rows, and alerts about both."""
     rows, known = open_both(open_latents(latents), factors, blocks)
     return load_paired(pair_rows(rows, known.rows), known, drop_nonfinite=drop_nonfinite)
 
@@ -449,11 +451,11 @@ def load_pair(
 def load_paired(
     pair: Pair, known: Factors, *, drop_nonfinite: bool = False, most: int | None = None, random_state: int = 0
 ) -> tuple[Floats, Factors, tuple[Alert, ...]]:
-    """The same for latents that are paired with the rows of `known` already. Of more rows than `most`, a sample."""
+    """Return the same for latents that are already paired with `known`. Of more rows than `most`, take a sample."""
     rows, alerts = pair.x, tuple(input_alerts(pair))
     x_index, y_index, blocks = pair.x_index, pair.y_index, pair.blocks
     if most is not None and pair.n > most:
-        # Rows of all blocks, where there are blocks: more of them tell more than more rows of a few.
+        # With blocks, the sample has rows of all blocks: many blocks are more informative than many rows of few.
         picked = np.sort(np.random.default_rng([random_state, 5]).choice(pair.n, most, replace=False))
         x_index, y_index = (picked if index is None else index[picked] for index in (x_index, y_index))
         blocks = None if blocks is None else blocks[picked]
@@ -477,17 +479,17 @@ def load_paired(
 
 
 def open_latents(latents: object) -> Rows:
-    """Open rows of latents under a name that messages can use."""
+    """Return rows of latents with a name for messages."""
     return open_rows(latents, name=unnamed(latents, "latents"))
 
 
 def unnamed(source: object, name: str) -> str | None:
-    """The name for a source that brings none of its own."""
+    """Return the name for a source that has no name."""
     return None if isinstance(source, Rows | str | os.PathLike) else name
 
 
 def constant_latents(still: np.ndarray) -> tuple[Alert, ...]:
-    """The caution about latents that do not vary."""
+    """Return an alert about constant latents."""
     at = np.flatnonzero(still)
     if not len(at):
         return ()
@@ -496,17 +498,17 @@ def constant_latents(still: np.ndarray) -> tuple[Alert, ...]:
 
 
 def shortened(names: Sequence[object] | np.ndarray) -> str:
-    """The first five of some names or numbers, in words."""
+    """Return the first five names or numbers as text."""
     return ", ".join(map(str, names[:5])) + (" ..." if len(names) > 5 else "")
 
 
 def dropped_rows(count: int, n: int) -> Alert:
-    """The caution about rows left out."""
+    """Return the alert about rows that are left out."""
     return Alert("dropped_rows", f"{count} of {n} rows have a NaN or an infinity and are left out.")
 
 
 def repeated_pairs(x: Floats, factors: Factors, folds: int) -> tuple[Alert, ...]:
-    """The caution about rows that repeat others, latents and factors alike, where rows are held out."""
+    """Return an alert about rows that repeat others in both latents and factors, if rows are held out."""
     if folds == 1:
         return ()
     traits = pair_traits(x, np.column_stack([factor.values for factor in factors.items]))
@@ -514,12 +516,12 @@ def repeated_pairs(x: Floats, factors: Factors, folds: int) -> tuple[Alert, ...]
 
 
 def constant_factor(name: str) -> Alert:
-    """The caution about a factor that does not vary."""
+    """Return the alert about a constant factor."""
     return Alert("constant_factor", f"The factor {name!r} is constant and is left out: there is nothing to recover.")
 
 
 def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tuple[Alert, ...]) -> Factors:
-    """Factors without the constant ones, and with cautions about rare classes."""
+    """Return the factors without constant ones, and with alerts about rare classes."""
     kept: list[Factor] = []
     for factor in items:
         columns = factor.columns if factor.period is not None else factor.values[:, None]
@@ -532,8 +534,8 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
             alerts += (
                 Alert(
                     "one_class",
-                    f"The factor {factor.name!r} is left out: all rows but {single} are of one class, and the other "
-                    "classes have one row each.",
+                    f"The factor {factor.name!r} is left out: all rows except {single} belong to one class, and the "
+                    "other classes have one row each.",
                 ),
             )
             continue

@@ -12,31 +12,32 @@ from nearid.measures.factors import Factors, binned, check_bins
 from nearid.moments import Floats
 
 Codes = NDArray[np.integer]
-# Mutual information of independent codes is not 0 in finite samples; above this share of the entropy an alert tells it.
+# In finite samples the mutual information of independent codes is above 0. An alert reports it above this share of the
+# entropy.
 BIAS = 0.05
 
 
 def entropy(codes: Codes) -> float:
-    """Entropy of a discrete variable with values from 0 on."""
+    """Return the entropy of a discrete variable with values 0, 1, ..."""
     counts = np.bincount(codes)
     shares = counts[counts > 0] / len(codes)
     return max(0.0, -float(np.sum(shares * np.log(shares))))
 
 
 def discrete_mutual_information(a: Codes, b: Codes) -> float:
-    """Mutual information of two discrete variables with values from 0 on."""
+    """Return the mutual information of two discrete variables with values 0, 1, ..."""
     width = int(b.max()) + 1
-    # The pairs are counted among those that occur: a table of all of them could be larger than memory.
+    # Only pairs that occur are counted, because a table of all pairs could be larger than memory.
     pairs, joint = np.unique(a.astype(np.int64) * width + b, return_counts=True)
     alone = np.bincount(a)[pairs // width] * np.bincount(b)[pairs % width]
-    # Counts are exact, so that independent variables give 0 and not what rounding leaves of it.
+    # Counts are exact, so that independent variables give exactly 0.
     return max(0.0, float(np.sum(joint * np.log(len(a) * joint / alone)) / len(a)))
 
 
 def mutual_information(
     x: Floats, factors: Factors, bins: int, progress: Progress
 ) -> tuple[Floats, Floats, tuple[Alert, ...]]:
-    """Mutual information of binned latents and factors, shape (d, m); entropies of the factors; and alerts."""
+    """Return the mutual information of binned latents and factors (d, m), entropies of the factors, and alerts."""
     check_bins(bins, len(x))
     latent_codes = [binned(column, bins) for column in x.T]
     factor_codes = [factor.codes(bins) for factor in factors.items]

@@ -1,7 +1,7 @@
 """Mean correlation coefficient: latents matched to factors one to one, and how well they agree.
 
-Matching picks the best of many correlations, which is far from 0 for pure noise. So the matching, and with it the
-sign of every correlation, is chosen on all folds but one and judged on that one.
+Matching selects the best of many correlations, which is far from 0 even for noise. So the matching, and the sign of
+every correlation, is chosen on all folds but one and tested on that one.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ def mcc(
     folds: int = 5,
     random_state: Seed = 0,
 ) -> Measured:
-    """Mean correlation of each factor with the latent matched to it, on rows that the matching has not seen.
+    """Return the mean correlation of each factor with its matched latent, on rows that the matching has not used.
 
-    The correlation of a latent with a circular or categorical factor is that with the best combination of its cosine
-    and sine, or of its classes; like a sign, the combination is chosen with the matching.
+    For a circular or categorical factor, it is the correlation with the best combination of its cosine and sine, or of
+    its classes. Like the sign, this combination is chosen together with the matching.
 
     Parameters
     ----------
     factors : anything `open_factors` takes, of m factors
-        Factors without a latent, where d < m, count as 0.
+        If there are fewer latents than factors, factors without a latent count as 0.
     method : {"pearson", "spearman", "piecewise"}
         "pearson" takes one streaming pass. "spearman" correlates ranks among all rows. "piecewise" is the correlation
         of a factor with its fit by one latent, piecewise linear with breaks at the latent's deciles. The last two hold
         the latents in memory.
     folds : int
-        Number of folds; 1 gives the in-sample value, which is far from 0 for noise. The value is a mean over folds,
-        and too low where a fold has fewer than 10 rows, which an alert reports.
+        Number of folds. 1 gives the in-sample value, which is far from 0 for noise. The value is a mean over folds. It
+        is too low if a fold has fewer than 10 rows, which an alert reports.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Mutual information gap (Chen et al. 2018): how much more the best latent tells of a factor than the next."""
+"""Mutual information gap (Chen et al. 2018): how much more information about a factor the best latent has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nearid.moments import Floats
     held_out=False,
 )
 def mig(x: Floats, factors: Factors, *, bins: Bins = BINS, progress: Progress = silent) -> Measured:
-    """Mean over factors of the gap between the two largest mutual informations, in units of the factor's entropy.
+    """Return the mean over factors of the gap between the two largest mutual informations, divided by the entropy.
 
     Latents and continuous factors are cut into bins of equal width, as is usual.
 

@@ -19,19 +19,19 @@ from nearid.moments import Floats
 
 @measure("Modularity", invariances=EACH_LATENT, held_out=False)
 def modularity(x: Floats, factors: Factors, *, bins: Bins = BINS, progress: Progress = silent) -> Measured:
-    """How nearly each latent tells of one factor alone.
+    """Return the modularity: how close each latent is to carrying information about one factor only.
 
     With t the largest mutual information of a latent, modularity is 1 - sum of the squares of the others / (t^2 (m -
     1)). Latents and continuous factors are cut into bins of equal width, as for `mig`.
 
-    It does not measure how much a latent tells: with few rows noise has most information in common with the factor of
-    the most levels, and looks modular. Read it beside `explicitness`, and look for the alert on few rows.
+    Modularity does not measure how much information a latent carries. With few rows, noise shares most information with
+    the factor with the most levels, and looks modular. Compare with `explicitness`, and check the alert on few rows.
 
     Returns
     -------
     Measured
-        The value is the mean over latents that tell anything. `matrix` holds mutual information in nats. `per_latent`,
-        an array of shape (d,), holds the modularity of each latent, 0 for a latent without any information.
+        The value is the mean over latents that carry information. `matrix` holds mutual information in nats.
+        `per_latent`, an array of shape (d,), holds the modularity of each latent. It is 0 without any information.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def modularity(x: Floats, factors: Factors, *, bins: Bins = BINS, progress: Prog
     matrix, _, alerts = mutual_information(x, factors, bins, progress)
     m = matrix.shape[1]
     if m == 1:
-        alerts += (Alert("one_factor", "Modularity means nothing with one factor: every latent is modular."),)
+        alerts += (Alert("one_factor", "Modularity is not meaningful with one factor: every latent is modular."),)
     largest = matrix.max(axis=1)
     telling = largest > 0
     others = np.sum(matrix[telling] ** 2, axis=1) / largest[telling] ** 2 - 1
@@ -67,10 +67,10 @@ def explicitness(
     random_state: Seed = 0,
     progress: Progress = silent,
 ) -> Measured:
-    """How well logistic regression on all latents tells the classes of each factor: mean of 2 AUC - 1 over classes.
+    """Return how well logistic regression on all latents predicts the classes of each factor: the mean of 2 AUC - 1.
 
-    Areas under the curve are held out: 0 is chance, 1 is perfect. Factors without classes are cut into bins. Latents
-    are standardised, and the fit has scikit-learn's default penalty (L2, C = 1), so that they may outnumber the rows.
+    AUC is computed on held-out rows: 0 is chance and 1 is perfect. Factors without classes are cut into bins. Latents
+    are standardised. The fit has scikit-learn's default penalty (L2, C = 1), so there may be more latents than rows.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def explicitness(
             alerts += (
                 Alert(
                     "no_class_in_folds",
-                    f"The factor {factor.name!r} has no class with rows both to learn from and to test on: its "
-                    "explicitness counts as 0. Merge rare classes or use more rows.",
+                    f"No class of the factor {factor.name!r} has rows for both training and test, so its explicitness "
+                    "counts as 0. Merge rare classes or use more rows.",
                 ),
             )
         tick()
@@ -114,7 +114,7 @@ def explicitness(
 
 
 def _areas(x: Floats, y: np.ndarray, fold: np.ndarray, folds: int) -> dict[int, list[float]]:
-    """Areas under the curve of each class, fold by fold, where a fold has rows of the class and of others."""
+    """Return the AUC of each class for every fold that has rows of this class and of others."""
     from sklearn.linear_model import LogisticRegression
 
     areas: dict[int, list[float]] = {}

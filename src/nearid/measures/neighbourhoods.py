@@ -1,6 +1,6 @@
-"""Batch metrics from neighbours: do batches mix within a label, and are replicates found again in other batches?
+"""Batch metrics from neighbours: whether batches mix within a label, and whether replicates match across batches.
 
-Both are exact, on a sample of rows: distances come from products of blocks.
+Both are computed exactly on a sample of rows, with distances from products of blocks.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Mixing(NamedTuple):
     Attributes
     ----------
     value : float
-        Chance that two neighbours are of different batches, over what it is for neighbours drawn at random from the
-        label: 1 is well mixed, 0 is not at all. Mean over rows.
+        Probability that two neighbours are from different batches, divided by the same probability for random rows of
+        the label. 1 is well mixed, 0 is not mixed. Mean over rows.
     lisi : float
         Mean over rows of the inverse Simpson index of the neighbours' batches: the effective number of batches.
     rows : int
@@ -36,10 +36,10 @@ class Mixing(NamedTuple):
 
 
 def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOURS) -> Mixing:
-    """Mixing of batches within labels.
+    """Return how well batches mix within labels.
 
-    Labels with fewer rows than 2 k + 1 are given as many neighbours as half of their other rows. Labels and batches are
-    whole numbers, of shape (n,).
+    For labels with fewer than 2 k + 1 rows, the number of neighbours is half of the other rows. Labels and batches are
+    whole numbers of shape (n,).
     """
     apart: list[Floats] = []
     effective: list[Floats] = []
@@ -84,14 +84,14 @@ def _same_batch(x: Floats, codes: np.ndarray, near: int) -> np.ndarray:
 
 
 class Replicates(NamedTuple):
-    """How well replicates of a perturbation find one another in other batches.
+    """How well replicates of a perturbation match across batches.
 
     Attributes
     ----------
     value : float
-        Mean average precision: of each row's ranking of the rows of other batches, over the perturbations.
+        Mean average precision over the perturbations. Each row ranks the rows of other batches.
     chance : float
-        What random rankings have on average.
+        Mean average precision of random rankings.
     per_label : dict of code -> float
     """
 
@@ -101,10 +101,10 @@ class Replicates(NamedTuple):
 
 
 def replicates(x: Floats, labels: np.ndarray, batches: np.ndarray, control: int | None = None) -> Replicates:
-    """Mean average precision of rows of the same perturbation among all rows of other batches, by cosine similarity.
+    """Return the mean average precision of rows of the same perturbation among rows of other batches (by cosine).
 
-    Rows x are centred; labels and batches are whole numbers, of shape (n,). Rows with the label of the controls are
-    candidates, but nobody asks for them.
+    Rows x are centred. Labels and batches are whole numbers of shape (n,). Control rows are candidates in the rankings,
+    but they are not queries.
     """
     norms = np.sqrt(np.einsum("ij,ij->i", x, x))
     unit = x / np.where(norms > 0, norms, 1)[:, None]

@@ -35,21 +35,21 @@ HOMES = ("mcc", "r2", "infomec", "dci", "mig", "sap", "modularity")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Measured(Number):
-    """What every measure returns: a number, and what it rests on. It counts and compares as its value does.
+    """Result of every measure: a number with details. Arithmetic and comparisons use its value.
 
-    Parts and arrays are attributes too: ``m.parts["completeness"]`` is ``m.completeness``.
+    Parts and arrays are also attributes: ``m.parts["completeness"]`` is ``m.completeness``.
 
     Attributes
     ----------
     value : float
     matrix : ndarray of shape (d, m)
-        What was measured of each latent and factor; empty where there is no such thing.
+        A number for each latent and factor. Empty if the measure has none.
     factors : tuple of str
-        Names of the m factors; constant ones are left out.
+        Names of the m factors. Constant factors are left out.
     per_factor : ndarray of shape (m,)
-        What was measured of each factor; empty where there is no such thing.
+        A number for each factor. Empty if the measure has none.
     parts : mapping of str to float
-        Further numbers; NaN where one is not defined.
+        Further numbers. NaN if a number is not defined.
     arrays : mapping of str to ndarray
     alerts : tuple of Alert
 
@@ -112,27 +112,27 @@ class Measure:
     low, high : float
         Range of the value; negative infinity where a held-out fit can be arbitrarily bad.
     invariances : tuple of str
-        Changes of the latents that leave the value as it is: "permutation", "sign", "scale" and "shift" of single
-        latents, and "linear", any invertible map. Those of factors ("permutation", "shift") leave every value.
+        Changes of the latents that do not change the value: "permutation", "sign", "scale" and "shift" of single
+        latents, and "linear", any invertible map. A permutation or shift of the factors changes no measure.
     parts : mapping of str to Part
         Parts of the result.
     each : str
-        What is given of each factor, for people; empty where nothing is.
+        Title of the number for each factor. Empty if there is none.
     each_low : float
-        Least value of that; the largest is that of the measure.
+        Smallest value of that number. The largest is that of the measure.
     heat_map, heat_map_of : str
         Title of the drawn matrix; empty where pages do not draw it. Of several heat maps of the same thing
         (`heat_map_of`) the first is drawn.
     held_out : bool
-        Whether the value is of rows that nothing was fitted on. Otherwise it is of all rows, as defined.
+        Whether the value is computed on rows that were not used in a fit. Otherwise it uses all rows, as defined.
     streams : bool
-        Whether rows are read in blocks, whatever their number. Otherwise they are held in memory.
+        Whether rows are read in blocks, so that any number is possible. Otherwise they are kept in memory.
     costly : bool
-        Whether one value takes many fits.
+        Whether one value needs many fits.
     symmetric : bool
-        Whether latents and factors may change places, where there are equally many and all are numbers.
+        Whether latents and factors may be exchanged, if they are equally many and all are numbers.
     by_default : bool
-        Whether `score` takes it without being asked.
+        Whether `score` computes it by default.
     """
 
     name: str
@@ -188,9 +188,9 @@ def measures() -> dict[str, Measure]:
 
 
 def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]], Callable[..., Measured]]:
-    """Declare a measure of recovery; `del MEASURES[name]` takes it back.
+    """Return a decorator that declares a measure of recovery. `del MEASURES[name]` removes it again.
 
-    The decorated function is the maths alone, of one of two forms:
+    The decorated function only contains the mathematics, in one of two forms:
 
     - ``f(x, factors, *, ...)`` of latents x, an array of shape (n, d) without NaN, and `Factors` of the same rows;
     - ``f(inputs, *, ...)`` of `Inputs`, whose moments are streamed.
@@ -205,6 +205,24 @@ def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]
     title : str
     **declaration
         Attributes of `Measure`.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.measures.registry import MEASURES, Measured, measure
+    >>> @measure("Largest correlation", held_out=False)
+    ... def largest(x, factors):
+    ...     values = np.column_stack([factor.values for factor in factors.items])
+    ...     return Measured(np.abs(np.corrcoef(x.T, values.T))[: x.shape[1], x.shape[1] :].max())
+    >>> u = np.random.default_rng(0).normal(size=(100, 2))
+    >>> round(largest(-3 * u, u), 3)
+    1.0
+    >>> del MEASURES["largest"]
     """
 
     def declare(maths: Callable[..., Measured]) -> Callable[..., Measured]:

@@ -17,7 +17,7 @@ from nearid.moments import Floats
 def sap(
     x: Floats, factors: Factors, *, folds: int = 3, random_state: Seed = 0, progress: Progress = silent
 ) -> Measured:
-    """Mean over factors of the gap between the two latents that predict it best, each alone.
+    """Return the mean over factors of the gap between the two latents that best predict it on their own.
 
     Returns
     -------

@@ -164,7 +164,7 @@ def _varying(
     alerts += constant_latents(moments.spread <= 0)
     live = [at for at, block in enumerate(columns) if spread[block].any()]
     if not live:
-        raise InputError("Every factor is constant: there is nothing to recover.")
+        raise InputError("Every factor is constant, so there is nothing to recover.")
     alerts += tuple(constant_factor(name) for at, name in enumerate(names) if at not in live)
     for at in live:
         if not all(own[columns[at]].any() for own in source.spreads_y):

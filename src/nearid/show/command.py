@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from types import NoneType, UnionType
@@ -31,6 +29,12 @@ GROUPED = {
 }
 # Parameters with another name on the command line.
 SPELT = {"random_state": "seed"}
+# Help of options that mean the same in every command.
+TEXTS = {
+    "features": 'Columns of tables to use: names or patterns such as "emb_*", separated by commas. '
+    "Default: all numeric columns.",
+    "exclude": 'Columns of tables to leave out, such as "plate,well_*".',
+}
 # Options that commands have in common.
 JSON = typer.Option("--json", help="Print the result as JSON on stdout.", rich_help_panel=OUTPUT)
 REPORT = typer.Option("--report", help="Write an HTML report to this file.", rich_help_panel=OUTPUT)
@@ -78,6 +82,9 @@ class Question:
     arguments : mapping of str to str
         Parameters that are arguments and how help writes them, in their order; "*" for all positional ones of a
         function that takes any number of them.
+    summary : str
+        What the command does, in one or two sentences. It stands in the list of commands, and in the help of the
+        command in place of the first paragraph of the docstring, which says what the function returns.
     hidden : sequence of str
         Parameters for Python alone.
     choices : mapping of str to callable
@@ -102,10 +109,13 @@ class Question:
         Command lines that help shows.
     groups : mapping of str to str
         Titles of the groups of options in help, for options that do not belong to the group of `GROUPED`.
+    texts : mapping of str to str
+        Help of parameters, where the docstring speaks of what only Python can give.
     """
 
     home: str
     arguments: Mapping[str, str]
+    summary: str = ""
     hidden: Sequence[str] = ()
     choices: Mapping[str, Callable[[], Iterable[str]]] = field(default_factory=dict)
     paths: str = ""
@@ -118,15 +128,7 @@ class Question:
     page: str = ""
     examples: Sequence[str] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def summary(self) -> str:
-        """The first paragraph of the docstring, read without importing anything."""
-        module, name = self.home.split(":")
-        spec = find_spec(module)
-        tree = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8")) if spec is not None else ast.parse("")
-        functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
-        return " ".join((ast.get_docstring(functions[-1]) or "").partition("\n\n")[0].split()) if functions else ""
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def command(self) -> Callable[..., None]:
         """A function that Typer makes the command of."""
@@ -142,12 +144,17 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     parameters: list[inspect.Parameter] = []
     variadic = "*" in question.arguments
     if variadic:
-        text = described(function).get("*", "") + (f" {_paths()}" if question.paths == "*" else "")
+        text = {**described(function), **question.texts}.get("*", "") + (
+            f" {_paths()}" if question.paths == "*" else ""
+        )
         info = typer.Argument(metavar=question.arguments["*"], help=text)
         parameters.append(_parameter("arguments", list[str], info))
     signature, instead = inspect.signature(function), question.instead
     for each in [function, *(instead.functions if instead else [])]:
-        hints, texts = get_type_hints(inspect.unwrap(each), include_extras=True), described(each)
+        hints, texts = (
+            get_type_hints(inspect.unwrap(each), include_extras=True),
+            described(each) | TEXTS | question.texts,
+        )
         for parameter in _options(each, function, question):
             name = parameter.name
             if name not in converters:
@@ -193,7 +200,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
         written = question.done(given) if question.done else ""
         answer(result, as_json, report, written, quiet, interactive)
 
-    run.__name__, run.__doc__ = function.__name__, _without_sections(function)
+    run.__name__, run.__doc__ = function.__name__, _text(function, question.summary)
     run.guide = Guide(question.page, question.examples)  # type: ignore[attr-defined]
     # Options without a default come first in Python, but any order is right for Typer's keywords.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -277,10 +284,11 @@ def described(function: Callable[..., Any]) -> dict[str, str]:
     return texts
 
 
-def _without_sections(function: Callable[..., Any]) -> str:
-    """The docstring up to its sections."""
+def _text(function: Callable[..., Any], summary: str) -> str:
+    """The docstring up to its sections, with another first paragraph where a summary is given."""
     text = re.split(r"^\w[\w ]*\n-+$", inspect.getdoc(function) or "", maxsplit=1, flags=re.MULTILINE)[0]
-    return text.replace("``", "").replace("`", "").strip()
+    first, *others = text.replace("``", "").replace("`", "").strip().split("\n\n")
+    return "\n\n".join([summary or first, *others])
 
 
 def _parameter(name: str, kind: Any, info: Any, default: Any = ...) -> inspect.Parameter:

@@ -70,6 +70,14 @@ class Curve:
         Whether it is a histogram: steps, filled below.
     hover : str
         What is told where one points at the line.
+
+    Examples
+    --------
+    >>> from nearid.show.figures import Curve, Lines
+    >>> from nearid.show.svg import picture
+    >>> curves = {"first run": Curve([0, 100, 200], [0.5, 0.8, 0.9], markers=True)}
+    >>> figure = Lines("R2 in training", "", "steps", "R2", curves)
+    >>> picture(figure).save("curve.svg")
     """
 
     x: Numbers
@@ -87,6 +95,7 @@ class Lines(Figure):
 
     Attributes
     ----------
+    title, caption : str
     x, y : str
         Names of the axes.
     curves : mapping of str to Curve or to a sequence of curves
@@ -95,6 +104,14 @@ class Lines(Figure):
         Whether the vertical axis, and the horizontal one, are logarithmic.
     wide : bool
         Whether the figure takes the whole width of the page.
+
+    Examples
+    --------
+    >>> from nearid.show.figures import Curve, Lines
+    >>> from nearid.show.svg import picture
+    >>> curves = {"first run": Curve([0, 100, 200], [0.5, 0.8, 0.9], markers=True)}
+    >>> figure = Lines("R2 in training", "", "steps", "R2", curves)
+    >>> picture(figure).save("curve.svg")
     """
 
     x: str
@@ -234,6 +251,8 @@ class Dots(Figure):
         A colour for each row, where the groups need none.
     from_zero : bool
         Whether the axis begins at 0 at the latest.
+    wide : bool
+        Whether the figure takes the whole width of the page.
     name_width : int
         Characters of a row's name before it is broken.
     """
@@ -243,6 +262,7 @@ class Dots(Figure):
     groups: Mapping[str, Sequence[Estimate | None]]
     row_colours: Sequence[str] = ()
     from_zero: bool = False
+    wide: bool = True
     name_width: int = 24
 
     def draw(self) -> Drawing:

@@ -13,12 +13,15 @@ from nearid.base.errors import InputError
 from nearid.base.files import check_target, write_text
 from nearid.base.jsonable import finite, plain
 from nearid.show.figures import Figure
-from nearid.show.svg import HALF, PHONE, WHOLE, svg
+from nearid.show.svg import HALF, PHONE, WHOLE, points, svg
 from nearid.show.view import View, cell_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+# Points that the static figures draw on a page that has more than twice as many, as one of many pairs has.
+POINTS = 25_000
 
 
 def check_report(path: str | os.PathLike[str]) -> Path:
@@ -38,11 +41,15 @@ def write(view: View, path: str | os.PathLike[str], interactive: bool = False) -
 def page(view: View, interactive: bool = False) -> str:
     """The whole page as text: with static figures, or also with Plotly and figures that can be zoomed."""
     live: dict[str, Any] = {}
+    drawings = [f.draw() for f in view.all_figures if f.draws]
+    many = sum(map(points, drawings))
+    share = POINTS / many if many > 2 * POINTS else 1.0
     if interactive:
         from plotly.offline import get_plotlyjs
 
-        live = {"plotly": get_plotlyjs(), "drawings": [f.draw() for f in view.all_figures if f.draws]}
-    return _environment().get_template("page.html").render(view=view, version=__version__, pictures=True, **live)
+        live = {"plotly": get_plotlyjs(), "drawings": drawings}
+    template = _environment().get_template("page.html")
+    return template.render(view=view, version=__version__, pictures=True, share=share, **live)
 
 
 def fragment(view: View) -> str:
@@ -59,15 +66,22 @@ def plotly_figure(figure: Figure) -> Any:
     return plotly.graph_objects.Figure(drawing["data"], {**drawing["layout"], "title": {"text": figure.title}})
 
 
-def _static(figure: Figure) -> Markup:
+def _static(figure: Figure, share: float) -> Markup:
     """The pictures of a figure: one for half of the page, or one for the whole and one for a telephone."""
     from markupsafe import Markup
 
     drawing = figure.draw()
     if not figure.wide:
-        return Markup(svg(drawing, HALF))
+        return Markup(svg(drawing, HALF, share=share))
     both = (("broad", WHOLE), ("slim", PHONE))
-    return Markup("".join(f'<div class="{name}">{svg(drawing, width)}</div>' for name, width in both))
+    return Markup("".join(f'<div class="{name}">{svg(drawing, width, share=share)}</div>' for name, width in both))
+
+
+def _note(figure: Figure, share: float) -> str:
+    """How many points a picture leaves out."""
+    if share >= 1 or not points(figure.draw()):
+        return ""
+    return f" To keep the page small, about {share:.0%} of the points are drawn. An interactive page has all of them."
 
 
 @cache
@@ -77,7 +91,7 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     env = Environment(loader=PackageLoader("nearid.show"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    env.filters.update(lines=cell_lines, static=_static, script=lambda value: Markup(_script_json(value)))
+    env.filters.update(lines=cell_lines, static=_static, note=_note, script=lambda value: Markup(_script_json(value)))
     env.policies["json.dumps_kwargs"] = {"sort_keys": False, "default": plain}
     return env
 

@@ -29,7 +29,11 @@ CHARACTER, LINE, SIGN, SCALE = 7.0, 15, 34, 70
 # From here on panels stand in two columns; cells of a heat map, and points of a group, that tell their values.
 NARROW, CELLS, TOLD = 560, 1000, 50
 # Points of one colour lie in so many layers, so that places with many points are darker.
-LAYERS = 8
+LAYERS = 4
+# Half pixels from the top to the bottom of the strips in which these points are written.
+STRIP = 40
+# Colours of a large heat map: more than an eye tells apart.
+SHADES = 64
 VIRIDIS = ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")
 DASH = {"dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 # Text and grid have the colour of their surroundings; these are for a picture that stands alone.
@@ -90,13 +94,35 @@ class Picture:
 
 
 def picture(figure: Figure) -> Picture:
-    """A figure with its title as a picture that stands alone."""
+    """A figure with its title as a picture that stands alone.
+
+    Parameters
+    ----------
+    figure : Figure
+        Such as `nearid.show.figures.Lines`.
+
+    Returns
+    -------
+    Picture
+        A notebook shows it. Its method `save` writes it to a file.
+
+    Examples
+    --------
+    >>> from nearid.show.figures import Curve, Lines
+    >>> from nearid.show.svg import picture
+    >>> curves = {"first run": Curve([0, 100, 200], [0.5, 0.8, 0.9], markers=True)}
+    >>> figure = Lines("R2 in training", "", "steps", "R2", curves)
+    >>> picture(figure).save("curve.svg")
+    """
     return Picture(svg(figure.draw(), WHOLE if figure.wide else 640, figure.title))
 
 
-def svg(drawing: Drawing, width: float, title: str = "") -> str:
-    """A drawing as an SVG element; with a title it stands alone, else it takes the colours of its page."""
-    layout, data = drawing["layout"], drawing["data"]
+def svg(drawing: Drawing, width: float, title: str = "", share: float = 1.0) -> str:
+    """A drawing as an SVG element; with a title it stands alone, else it takes the colours of its page.
+
+    A share below 1 draws so much of the points of each group that has many: every second one, for example.
+    """
+    layout, data = drawing["layout"], [_thinned(trace, share) for trace in drawing["data"]]
     heading = 30 if title else 0
     plots = _plots(layout, data, width, heading)
     below = max(plot.top + plot.height + plot.foot for plot in plots)
@@ -251,7 +277,7 @@ class Plot:
             place = groups.index(trace["offsetgroup"]) - (len(groups) - 1) / 2 if "offsetgroup" in trace else 0
             yield from self._trace(trace, place * step)
         for image in self.images:
-            yield self._image(image["source"])
+            yield _picture(image["source"], self.left, self.top, self.width, self.height)
         if self.notes:
             yield _text(
                 self._across(0.5), self.top - 6 - LINE * (len(self.notes) - 1), self.notes, "middle", weight="600"
@@ -260,18 +286,23 @@ class Plot:
     def _axes(self) -> Iterator[str]:
         right, bottom = self.left + self.width, self.top + self.height
         grid, heat = [], any(t["type"] == "heatmap" for t in self.traces)
+        below, beside, turned = [], [], self.turned
         for share, text in self.x.ticks(self.width, 60):
             at = self._across(share)
             if not self.x.names and not self.images:
                 grid.append(f"M{_n(at)} {_n(self.top)}V{_n(bottom)}")
             if self.x.layout.get("showticklabels", True):
-                yield _turned(at + 4, bottom + 12, text) if self.turned else _text(at, bottom + 16, text, "middle")
+                below.append(_turned(at + 4, bottom + 12, text) if turned else _text(at, bottom + 16, text))
         for share, text in self.y.ticks(self.height, 36):
             at = self._down(share)
             if not heat and not self.images:
                 grid.append(f"M{_n(self.left)} {_n(at)}H{_n(right)}")
             if self.named:
-                yield _text(self.left - 6, at + 4 - LINE * (len(text) - 1) / 2, text, "end")
+                beside.append(_text(self.left - 6, at + 4 - LINE * (len(text) - 1) / 2, text))
+        shared = 'text-anchor="end" transform="rotate(-45)"' if turned else 'text-anchor="middle"'
+        for attributes, texts in ((shared, below), ('text-anchor="end"', beside)):
+            if texts:
+                yield f"<g {attributes}>{''.join(texts)}</g>"
         if grid:
             yield f'<path d="{"".join(grid)}" stroke="currentColor" stroke-opacity=".16"/>'
         lines = []
@@ -295,11 +326,11 @@ class Plot:
         low, high = heat.get("zmin", min(values, default=0.0)), heat.get("zmax", max(values, default=1.0))
         z = np.array(heat["z"], dtype=float).reshape(len(heat["y"]), len(heat["x"]))
         shares = np.clip((z - low) / ((high - low) or 1.0), 0, 1)
-        colours = _viridis(1 - shares if heat["reversescale"] else shares)
+        bright = 1 - shares if heat["reversescale"] else shares
         if z.size > CELLS:
-            yield self._image(_png(colours, np.isfinite(z)))
+            yield _picture(_png(bright), self.left, self.top, self.width, self.height)
         else:
-            yield from self._cells(heat, z, colours)
+            yield from self._cells(heat, z, _viridis(bright))
         if heat["showscale"]:
             yield from self._scale(low, high, heat["reversescale"])
 
@@ -314,17 +345,9 @@ class Plot:
             place = f'x="{_n(self.left + j * across)}" y="{_n(self.top + i * down)}"'
             yield f'<rect {place} {size} fill="{_hex(colours[i, j])}">{_tip(told)}</rect>'
 
-    def _image(self, source: str) -> str:
-        place = f'x="{_n(self.left)}" y="{_n(self.top)}" width="{_n(self.width)}" height="{_n(self.height)}"'
-        return f'<image {place} preserveAspectRatio="none" image-rendering="pixelated" href="{escape(source)}"/>'
-
     def _scale(self, low: float, high: float, flipped: bool) -> Iterator[str]:
-        left, steps = self.left + self.width + 14, 32
-        size = f'width="12" height="{_n(self.height / steps + 0.3)}"'
-        for k in range(steps):
-            share, y = (k + 0.5) / steps, self._down((k + 1) / steps)
-            colour = _hex(_viridis(np.array(1 - share if flipped else share)))
-            yield f'<rect x="{_n(left)}" y="{_n(y)}" {size} fill="{colour}"/>'
+        left, shares = self.left + self.width + 14, np.linspace(0, 1, 32)[:, None]
+        yield _picture(_png(shares if flipped else 1 - shares), left, self.top, 12, self.height)
         ends = Axis({"range": [low, high if high > low else low + 1]}, [], 0)
         for share, text in ends.ticks(self.height, 40):
             yield _text(left + 17, self._down(share) + 4, text)
@@ -355,14 +378,15 @@ class Plot:
             elif runs[-1]:
                 runs.append([])
         runs = [_stepped(run) if steps else run for run in runs if run]
-        paths = ["M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in run) for run in runs]
+        paths = [_path(run) for run in runs]
         dash = f' stroke-dasharray="{DASH[line["dash"]]}"' if line["dash"] in DASH else ""
+        fill = "none"
         if "fill" in trace and runs:
             floor = self._down(self.y.share(0.0) or 0.0)
-            areas = [f"{p}V{_n(floor)}H{_n(run[0][0])}z" for p, run in zip(paths, runs, strict=True)]
-            yield f'<path d="{"".join(areas)}" fill="{line["color"]}" fill-opacity=".35"/>'
+            paths = [f"{p}V{_n(floor)}H{_n(run[0][0])}z" for p, run in zip(paths, runs, strict=True)]
+            fill = f'{line["color"]}" fill-opacity=".35'
         yield (
-            f'<path d="{"".join(paths)}" fill="none" stroke="{line["color"]}" stroke-width="{line["width"]}"'
+            f'<path d="{"".join(paths)}" fill="{fill}" stroke="{line["color"]}" stroke-width="{line["width"]}"'
             f'{dash} opacity="{opacity}">{_tip(name)}</path>'
         )
 
@@ -393,13 +417,12 @@ class Plot:
             for k, (point, colour) in enumerate(zip(points, colours, strict=True)):
                 if point is not None:
                     told = f"{unescape(names[k])} ({name})" if names and name else self._told(trace, k, name)
-                    yield _sign(marker, [point], colour, _tip(told))
+                    yield _sign(marker, [[point]], colour, _tip(told))
             return
         known = list(dict.fromkeys((round(2 * p[0]) / 2, round(2 * p[1]) / 2) for p in points if p is not None))
-        layers = LAYERS if len(known) > FEW else 1
-        for k in range(layers):
-            if known[k::layers]:
-                yield _sign(marker, known[k::layers], colours[0], _tip(name))
+        layers = [known[k::LAYERS] for k in range(LAYERS)] if len(known) > FEW else [known]
+        if known:
+            yield _sign(marker, layers, colours[0], _tip(name))
 
     def _told(self, trace: dict[str, Any], k: int, name: str) -> str:
         """What a point stands for."""
@@ -441,8 +464,9 @@ def _plots(layout: dict[str, Any], data: Sequence[dict[str, Any]], width: float,
     for k, suffix in enumerate(suffixes):
         traces = [trace for trace in data if trace.get("xaxis", "x")[1:] == suffix]
         across, down = _values(traces, "x"), _values(traces, "y")
-        dots = any("markers" in trace.get("mode", "") for trace in traces)
-        x = Axis(layout[f"xaxis{suffix}"], across, 0.05 if dots else 0.0)
+        # Dots and bars reach beyond their places.
+        broad = any("markers" in trace.get("mode", "") or "fill" in trace for trace in traces)
+        x = Axis(layout[f"xaxis{suffix}"], across, 0.05 if broad else 0.0)
         y = Axis(layout[f"yaxis{suffix}"], down, 0.05)
         # Heat maps of one line share the names of their rows.
         named = k % columns == 0 if scale else y.layout.get("showticklabels", True)
@@ -469,6 +493,25 @@ def _arranged(plots: list[Plot], columns: int, width: float, top: float) -> list
                 plot.width, plot.height = unit * plot.x.high, unit * plot.y.high
         top += max(p.height + p.foot for p in row)
     return plots
+
+
+def points(drawing: Drawing) -> int:
+    """Points of the groups that have many."""
+    return sum(len(trace["x"]) for trace in drawing["data"] if _has_many(trace))
+
+
+def _has_many(trace: dict[str, Any]) -> bool:
+    return bool(trace.get("mode") == "markers" and len(trace["x"]) > FEW)
+
+
+def _thinned(trace: dict[str, Any], share: float) -> dict[str, Any]:
+    """A group of points with a share of them, evenly along their order; at least `FEW`."""
+    if share >= 1 or not _has_many(trace):
+        return trace
+    n = len(trace["x"])
+    kept = np.linspace(0, n - 1, max(FEW, int(share * n))).round().astype(int)
+    lists: dict[str, Any] = {name: [trace[name][k] for k in kept] for name in ("x", "y", "customdata") if name in trace}
+    return {**trace, **lists}
 
 
 def _values(traces: Sequence[dict[str, Any]], axis: str) -> list[Any]:
@@ -503,14 +546,14 @@ def _legend(
             out.append(f'<path d="M{_n(x)} {_n(y)}h24" stroke="{line["color"]}" stroke-width="2.5"{dash}/>')
         if marker and "color" in marker:
             colour = marker["color"] if isinstance(marker["color"], str) else "currentColor"
-            out.append(_sign({"symbol": "circle", **marker, "size": 9, "opacity": 1}, [(x + 12, y)], colour, ""))
+            out.append(_sign({"symbol": "circle", **marker, "size": 9, "opacity": 1}, [[(x + 12, y)]], colour, ""))
         out.append(_text(x + 30, y + 4, text))
         x, lines = x + needs, max(lines, len(text))
     return out, y + LINE * lines + 2
 
 
-def _sign(marker: dict[str, Any], points: Sequence[tuple[float, float]], colour: str, tip: str) -> str:
-    """Signs of one colour as one path."""
+def _sign(marker: dict[str, Any], layers: Sequence[Sequence[tuple[float, float]]], colour: str, tip: str) -> str:
+    """Signs of one colour as a path for each layer."""
     r, symbol = marker["size"] / 2, marker["symbol"]
     d = _n(1.2 * r)
     shape = {
@@ -520,15 +563,51 @@ def _sign(marker: dict[str, Any], points: Sequence[tuple[float, float]], colour:
         "line-ns-open": f"m0 {_n(-r)}v{_n(2 * r)}",
     }[symbol]
     stroke = {"circle": 2 * r, "diamond": 0, "cross": 3, "line-ns-open": 3}[symbol]
-    path, last = "", (0.0, 0.0)
-    for x, y in sorted(points) if symbol == "circle" else points:
-        # Steps from point to point are shorter to write than places.
-        path += f"m{_n(x - last[0])} {_n(y - last[1])}h0" if path and symbol == "circle" else f"M{_n(x)} {_n(y)}{shape}"
-        last = (float(_n(x)), float(_n(y)))
     paint = f'fill="{colour}"' if not stroke else f'stroke="{colour}" stroke-width="{_n(stroke)}"'
-    cap = ' stroke-linecap="round"' if symbol == "circle" else ""
-    opacity = f' opacity="{marker["opacity"]}"' if marker.get("opacity", 1) != 1 else ""
-    return f'<path d="{path}" {paint}{cap}{opacity}>{tip}</path>'
+    if symbol == "circle":
+        # Their units are half pixels.
+        paint = f'stroke="{colour}" stroke-width="{_n(2 * stroke)}" stroke-linecap="round" transform="scale(.5)"'
+    seen = marker.get("opacity", 1)
+    opacity = f' {"stroke" if stroke else "fill"}-opacity="{seen}"' if seen != 1 else ""
+    each = _dots if symbol == "circle" else lambda points: "".join(f"M{_n(x)} {_n(y)}{shape}" for x, y in points)
+    paths = [each(points) for points in layers]
+    if len(paths) == 1:
+        return f'<path d="{paths[0]}" {paint}{opacity}>{tip}</path>'
+    drawn = "".join(f'<path d="{path}"/>' for path in paths)
+    return f"<g {paint}{opacity}>{tip}{drawn}</g>"
+
+
+def _dots(points: Sequence[tuple[float, float]]) -> str:
+    """Lines of no length, which round ends make dots, in units of half a pixel.
+
+    They are in the order of short steps, which take few letters: to and fro through strips of the plane.
+    """
+    places = [(round(2 * x), round(2 * y)) for x, y in points]
+    places.sort(key=lambda p: (p[1] // STRIP, p[0] * (-1) ** (p[1] // STRIP)))
+    path = f"M{places[0][0]} {places[0][1]}h0"
+    for (left, before), (x, y) in pairwise(places):
+        path += f"m{x - left} {y - before}h0".replace(" -", "-")
+    return path
+
+
+def _path(run: Sequence[tuple[float, float]]) -> str:
+    """A line. Its level and upright parts are one number each, and a level part is one step, however many it was."""
+    places = [(_n(x), _n(y)) for x, y in run]
+    corners = [
+        place
+        for k, place in enumerate(places)
+        if k in (0, len(places) - 1) or not (places[k - 1][1] == place[1] == places[k + 1][1])
+    ]
+    path = f"M{corners[0][0]} {corners[0][1]}"
+    for (left, before), (x, y) in pairwise(corners):
+        if y == before:
+            path += f"H{x}" if x != left else ""
+        elif x == left:
+            path += f"V{y}"
+        else:
+            # Steps are shorter to write than places.
+            path += f"l{_n(float(x) - float(left))} {_n(float(y) - float(before))}".replace(" -", "-")
+    return path
 
 
 def _stepped(run: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -562,7 +641,13 @@ def _text(
 
 
 def _turned(x: float, y: float, lines: Sequence[str]) -> str:
-    return _text(x, y, lines, "end", turn=-45)
+    """Text at a place of the picture, within a group that is turned by -45 degrees."""
+    return _text((x - y) * math.sqrt(0.5), (x + y) * math.sqrt(0.5), lines)
+
+
+def _picture(source: str, x: float, y: float, width: float, height: float) -> str:
+    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+    return f'<image {place} preserveAspectRatio="none" image-rendering="pixelated" href="{escape(source)}"/>'
 
 
 def _tip(text: str) -> str:
@@ -617,15 +702,22 @@ def _hex(colour: np.ndarray) -> str:
     return "#" + "".join(f"{v:02x}" for v in colour)
 
 
-def _png(colours: np.ndarray, known: np.ndarray) -> str:
+def _png(shares: np.ndarray) -> str:
     """A pixel for each cell, as the address of a picture; what is not known is transparent."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    pixels = np.dstack([colours, np.where(known, 255, 0).astype(np.uint8)])
+    known, last = np.isfinite(shares), SHADES - 1
+    used, pixels = np.unique(np.where(known, np.nan_to_num(shares) * last, SHADES).round(), return_inverse=True)
+    pixels = pixels.reshape(len(shares), -1).astype(np.uint8)
+    palette = _viridis(np.minimum(used / last, 1.0)).tobytes()
     # Each line begins with its filter: none.
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    head = struct.pack(">IIBBBBB", known.shape[1], known.shape[0], 8, 6, 0, 0, 0)
-    parts = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", shares.shape[1], len(shares), 8, 3, 0, 0, 0)
+    parts = chunk(b"IHDR", head) + chunk(b"PLTE", palette)
+    if not known.all():
+        # The last colour of the palette.
+        parts += chunk(b"tRNS", b"\xff" * (len(used) - 1) + b"\0")
+    parts += chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
     return "data:image/png;base64," + b64encode(b"\x89PNG\r\n\x1a\n" + parts).decode()

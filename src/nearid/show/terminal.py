@@ -24,6 +24,9 @@ NAME, SHORT_NAME = 22, 8
 # Characters of a name in an alert, such as a run's: of a longer one the middle is left out. Lists of columns, which
 # somebody may copy, have commas, and addresses have colons.
 LONG = 60
+# Characters of a name anywhere else: one of thousands would fill the terminal.
+ENDLESS = 200
+_ENDLESS_NAME = re.compile(rf"[^\s,]{{{ENDLESS + 1},}}")
 _LONG_NAME = re.compile(rf"(?<!\S)[^\s,:]{{{LONG + 1},}}(?=[:,.]?(?:\s|$))")
 
 
@@ -36,24 +39,33 @@ def text(view: View, width: int = 120) -> str:
 
 def render(view: View, width: int) -> RenderableType:
     """The headline, tables, facts and alerts of a view, for so many columns of text."""
-    head = Text(one_line(view.headline), style=f"bold {view.colour}")
+    head = Text(_line(view.headline), style=f"bold {view.colour}")
     if view.reason:
-        head.append(f"\n{printable(view.reason)}", style="default not bold")
+        head.append(f"\n{_lines(view.reason)}", style="default not bold")
     # Not as markup, in which brackets are styles, and names between colons pictures.
-    title = Text(one_line(view.subject)) if view.subject else None
+    title = Text(_line(view.subject)) if view.subject else None
     shown: list[RenderableType] = [Panel(head, title=title, border_style=view.colour)]
     for table in view.tables:
         if not table.folded:
             shown += _tables(_printable_table(table), width)
-    shown += [Text(one_line(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
+    shown += [Text(_line(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
     alerts = (_LONG_NAME.sub(lambda name: shortened(name[0], LONG), alert.message) for alert in view.alerts)
-    return Group(*shown, *(Text(one_line(f"! {alert}"), style="yellow") for alert in alerts))
+    return Group(*shown, *(Text(_line(f"! {alert}"), style="yellow") for alert in alerts))
+
+
+def _lines(text: str) -> str:
+    """Text that a terminal only shows, without the middle of endless names."""
+    return _ENDLESS_NAME.sub(lambda name: shortened(name[0], ENDLESS), printable(text))
+
+
+def _line(text: str) -> str:
+    return _lines(one_line(text))
 
 
 def _printable_table(table: Table) -> Table:
-    columns = [replace(column, title=printable(column.title)) for column in table.columns]
-    rows = [replace(r, cells=[printable(c) if isinstance(c, str) else c for c in r.cells]) for r in table.rows]
-    return replace(table, title=one_line(table.title), note=printable(table.note), columns=columns, rows=rows)
+    columns = [replace(column, title=_lines(column.title)) for column in table.columns]
+    rows = [replace(r, cells=[_lines(c) if isinstance(c, str) else c for c in r.cells]) for r in table.rows]
+    return replace(table, title=_line(table.title), note=_lines(table.note), columns=columns, rows=rows)
 
 
 def _tables(table: Table, width: int) -> list[RenderableType]:

@@ -46,7 +46,7 @@ def test_an_unnamed_column_of_measurements_is_kept(tmp_path: Path) -> None:
 def test_no_header(tmp_path: Path) -> None:
     rows = open_rows(write(tmp_path, "1.5,2\n3,4\n"))
     np.testing.assert_array_equal(rows.read(0, 2), [[1.5, 2], [3, 4]])
-    assert rows.notes == ("The first line of x.csv holds numbers; it is read as data, not as column names.",)
+    assert rows.notes == ("The first line of x.csv holds numbers, so it is read as data, not as column names.",)
 
 
 @pytest.mark.parametrize("text, n", [("0,1,2\n5,6,7\n8,9,9\n", 2), ("0,1\n.5,6\n8,9\n", 2), ("0,1\n5,6\n8,9\n", 3)])

@@ -20,7 +20,7 @@ def test_keys_and_ids(tmp_path: Path) -> None:
     assert rows.name == "x.hdf5:a/two" and rows.dtype == np.float32
     assert rows.ids is not None and rows.ids.tolist() == ["p", "q", "r"]
     np.testing.assert_array_equal(rows.read(0, 3), np.ones((3, 4)))
-    with pytest.raises(InputError, match=r"has at 'a' a group, not a dataset. It holds 'one', 'two'"):
+    with pytest.raises(InputError, match=r"'a' in x.hdf5 is a group, not a dataset. It holds 'one', 'two'"):
         open_rows(path, key="a")
     for missing in ("a/twos", "a/two/x"):
         with pytest.raises(InputError, match=r"Did you mean 'a/two'"):
@@ -38,17 +38,19 @@ def test_anndata(tmp_path: Path) -> None:
     rows = open_rows(tmp_path / "cells.h5ad", key="obsm/X_pca", ids="obs/_index")
     np.testing.assert_array_equal(rows.read(0, 4), cells.obsm["X_pca"])
     assert rows.ids is not None and rows.ids.tolist() == ["0", "1", "2", "3"]
-    with pytest.raises(InputError, match=r"has at 'X' a sparse matrix; make it dense"):
+    with pytest.raises(InputError, match=r"'X' in cells.h5ad is a sparse matrix.*Store it as a dense"):
         open_rows(tmp_path / "cells.h5ad", key="X")
 
 
-@pytest.mark.parametrize("chunks, message", [((4, 2), "has 4 of its 6 chunks"), (None, "has 0 of its 320 bytes")])
+@pytest.mark.parametrize(
+    "chunks, message", [((4, 2), "has only 4 of its 6 chunks"), (None, "has only 0 of its 320 bytes")]
+)
 def test_unwritten_storage_is_refused(tmp_path: Path, chunks: object, message: str) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         dataset = file.create_dataset("x", (10, 4), "f8", chunks=chunks)
         if chunks:
             dataset[:8] = 1
-    with pytest.raises(InputError, match=message + ".*never written and would read as 0.0"):
+    with pytest.raises(InputError, match=message + ".*never written and would be read as 0.0"):
         open_rows(tmp_path / "x.h5")
 
 
@@ -78,12 +80,12 @@ def test_other_files_are_never_read(tmp_path: Path) -> None:
         file.create_virtual_dataset("virtual", layout)
         file.create_dataset("raw", (3, 2), "f8", external=[(tmp_path / "raw.bin", 0, 48)])
     for key in ("link", "groups/x"):
-        with pytest.raises(InputError, match=r"a link to another file, 'secret.h5', which is not followed"):
+        with pytest.raises(InputError, match=r"a link to another file, 'secret.h5', which nearid does not follow"):
             open_rows(tmp_path / "x.h5", key=key)
-    with pytest.raises(InputError, match=r"Name its target '/link'"):
+    with pytest.raises(InputError, match=r"Give its target '/link'"):
         open_rows(tmp_path / "x.h5", key="soft")
     for key in ("virtual", "raw"):
-        with pytest.raises(InputError, match=f"keeps the numbers of '{key}' in other files"):
+        with pytest.raises(InputError, match=f"stores the numbers of '{key}' in other files"):
             open_rows(tmp_path / "x.h5", key=key)
 
 

@@ -46,14 +46,14 @@ def test_layers_by_key_and_by_file(folder):
 
 
 def test_what_is_missing_or_unclear_is_told(folder):
-    with pytest.raises(InputError, match=r"run holds 2 layers: a.0, b. Name one as run:b"):
+    with pytest.raises(InputError, match=r"run holds 2 layers: a.0, b. Choose one, such as run:b"):
         open_rows(folder)
     with pytest.raises(InputError, match=r"nothing named 'a.1' .*Did you mean 'a.0'"):
         open_rows(folder, key="a.1")
-    with pytest.raises(InputError, match="ids of its own"):
+    with pytest.raises(InputError, match=r"use the ids stored in ids\.npy"):
         open_rows(folder, key="b", ids="names")
     (folder / "b.npy").unlink()
-    with pytest.raises(InputError, match=r"run lacks b\.npy"):
+    with pytest.raises(InputError, match=r"run has no file b\.npy"):
         open_rows(folder, key="b")
 
 

@@ -56,18 +56,18 @@ def test_cut_numbers(tmp_path: Path, missing: int) -> None:
     np.save(tmp_path / "x.npy", np.zeros((10, 4)))
     content = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "x.npy").write_bytes(content[:-missing])
-    with pytest.raises(InputError, match=r"promises the shape \(10, 4\) \(320 bytes\) but holds .* truncated"):
+    with pytest.raises(InputError, match=r"declares the shape \(10, 4\) \(320 bytes\) but holds .* truncated"):
         open_rows(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize(
     "shape, message",
     [
-        ("(1000000000000, 10)", "promises the shape .1000000000000, 10. .80 TB. but holds 64 bytes"),
-        ("(4294967296, 4294967296)", "promises the shape .4294967296, 4294967296"),
-        (f"({2**80}, {2**80})", "promises"),
-        ("(-3, 4)", "below zero"),
-        ("(-3, -4)", "below zero"),
+        ("(1000000000000, 10)", "declares the shape .1000000000000, 10. .80 TB. but holds 64 bytes"),
+        ("(4294967296, 4294967296)", "declares the shape .4294967296, 4294967296"),
+        (f"({2**80}, {2**80})", "declares"),
+        ("(-3, 4)", "negative size"),
+        ("(-3, -4)", "negative size"),
         ("(8,)", r"x\.reshape\(-1, 1\)"),
         ("()", "one row per sample"),
         ("(2, 2, 2)", r"to \(2, 4\)"),
@@ -123,7 +123,7 @@ def test_more_than_the_header_promises(tmp_path: Path) -> None:
     with (tmp_path / "x.npy").open("wb") as file:
         np.save(file, np.zeros((3, 2)))
         np.save(file, np.ones((3, 2)))
-    with pytest.raises(InputError, match=r"promises the shape \(3, 2\).*several arrays were saved into it"):
+    with pytest.raises(InputError, match=r"declares the shape \(3, 2\).*several arrays were saved into it"):
         open_rows(tmp_path / "x.npy")
 
 
@@ -137,7 +137,7 @@ def test_files_of_python_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(10**12,), (2**62, 2**62), (-3,)])
 def test_arrays_are_loaded_only_where_the_file_holds_them(tmp_path: Path, shape: tuple[int, ...]) -> None:
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
-    with pytest.raises(InputError, match=r"x\.npy promises the shape .* but holds 48 bytes"):
+    with pytest.raises(InputError, match=r"x\.npy declares the shape .* but holds 48 bytes"):
         read_npy(npy(tmp_path / "x.npy", header, bytes(48)))
 
 
@@ -233,7 +233,7 @@ def test_a_bomb_is_refused_before_anything_is_allocated(tmp_path: Path, monkeypa
 def test_lying_headers(tmp_path: Path, shape: tuple[int, ...]) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", header_bytes(shape) + bytes(48))
-    with pytest.raises(InputError, match=r"promises the shape .* but holds 48 bytes"):
+    with pytest.raises(InputError, match=r"declares the shape .* but holds 48 bytes"):
         open_rows(tmp_path / "x.npz")
 
 
@@ -291,7 +291,7 @@ def test_names_that_a_terminal_would_obey_are_shown(tmp_path: Path) -> None:
         open_rows(tmp_path / "x.npz")
     assert str(caught.value).isprintable()
     np.savez(tmp_path / "y.npz", **{"a b": np.zeros((3, 2)), "c": np.zeros((3, 2))})
-    with pytest.raises(InputError, match=r"--key 'a b'\), or put it after the path, as 'y.npz:a b'\."):
+    with pytest.raises(InputError, match=r"--key 'a b'\), or write it after the path: 'y.npz:a b'\."):
         open_rows(tmp_path / "y.npz")
 
 

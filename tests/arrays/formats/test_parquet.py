@@ -69,10 +69,10 @@ def test_a_column_of_lists(tmp_path: Path, kind: object) -> None:
 
 def test_lists_beside_numbers_need_a_key(tmp_path: Path) -> None:
     path = write(tmp_path, {"emb": [[1, 2], [3, 4]], "emb.x": [1, 2], "label": [0, 1]})
-    with pytest.raises(InputError, match=r"1 columns of number lists \('emb'\) beside 2 numeric.*key='emb'"):
+    with pytest.raises(InputError, match=r"1 columns with lists of numbers \('emb'\) and 2 numeric.*key='emb'"):
         open_rows(path)
     assert open_rows(path, key="emb").shape == (2, 2)
-    with pytest.raises(InputError, match=r"no column of number lists named 'label'. It has 'emb'"):
+    with pytest.raises(InputError, match=r"no column 'label' with lists of numbers. Its list columns: 'emb'"):
         open_rows(path, key="label")
     with pytest.raises(InputError, match=r"Did you mean 'label'"):
         open_rows(path, key="labels")

@@ -58,7 +58,9 @@ def test_code_is_never_run(tmp_path: Path, zipped: bool) -> None:
     with pytest.raises(InputError) as caught:
         open_rows(tmp_path / "x.pt", key="x")
     message = str(caught.value)
-    assert message.startswith("x.pt holds Python objects that could run code; nearid never unpickles.")
+    assert message.startswith(
+        "x.pt holds Python objects that could run code when they are loaded, so nearid never unpickles."
+    )
     assert " The first of them is posix.mkdir. " in message
     assert "torch.save(tensor" in message and "weights_only" not in message
     assert caught.value.__suppress_context__

@@ -21,7 +21,7 @@ def test_missing_chunks_are_refused(tmp_path: Path, version: int) -> None:
     chunk = path / "2.1" if version == 2 else path / "c" / "2" / "1"
     chunk.unlink()
     with pytest.raises(
-        InputError, match=r"x\.zarr lacks 1 of its 8 chunks.*would read as 0\.0.*write_empty_chunks=True"
+        InputError, match=r"x\.zarr lacks 1 of its 8 chunks.*would be read as 0\.0.*write_empty_chunks=True"
     ):
         open_rows(path)
 
@@ -90,7 +90,7 @@ def test_every_chunk_is_asked_for(tmp_path: Path, shards: tuple[int, int] | None
     x = np.random.default_rng(0).normal(size=(23, 6))
     array = zarr.create_array(tmp_path / "x.zarr", shape=x.shape, dtype="f8", chunks=(5, 4), shards=shards)
     array[:5], array[10:] = x[:5], x[10:]
-    with pytest.raises(InputError, match=r"lacks 2 of its 10 chunks, which would read as 0\.0"):
+    with pytest.raises(InputError, match=r"lacks 2 of its 10 chunks, which would be read as 0\.0"):
         open_rows(tmp_path / "x.zarr")
     array[:] = x
     np.testing.assert_array_equal(open_rows(tmp_path / "x.zarr").read(0, 23), x)
@@ -213,7 +213,7 @@ def test_pipes_in_nested_groups_are_not_waited_for(
     if linked:
         (path / file).symlink_to(tmp_path / "pipe")
     monkeypatch.setattr("zarr.open", lambda *_, **__: pytest.fail("it was opened"))
-    with pytest.raises(InputError, match=rf"x\.zarr has at {file} something that is not a regular file"):
+    with pytest.raises(InputError, match=rf"{file} in x\.zarr is not a regular file"):
         open_rows(path, key="a/b")
 
 
@@ -223,5 +223,5 @@ def test_links_to_groups_are_refused_and_those_to_arrays_followed(tmp_path: Path
     (path / "c").symlink_to(path / "a" / "b")
     assert open_rows(path, key="c").shape == (3, 2)
     (path / "a" / "up").symlink_to(path)
-    with pytest.raises(InputError, match="has at a/up a link to a group"):
+    with pytest.raises(InputError, match="a/up in x\.zarr is a link to a group"):
         open_rows(path, key="a/b")

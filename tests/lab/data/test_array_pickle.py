@@ -47,11 +47,11 @@ class Call:
         (Call(os.system, "touch broken"), "system"),
         (Call(eval, "open('broken', 'w')"), "eval"),
         (Call(getattr, "text", "upper"), "getattr"),
-        ({"a": np.array([{}], dtype=object)}, "something else than numbers"),
+        ({"a": np.array([{}], dtype=object)}, "an array that does not hold numbers"),
         (np.datetime64("2020-01-01"), "scalar"),
-        (np.array(["text"]), "something else than numbers"),
-        (np.zeros(2, "c16"), "something else than numbers"),
-        ({1, 2}, "something else than arrays"),
+        (np.array(["text"]), "an array that does not hold numbers"),
+        (np.zeros(2, "c16"), "an array that does not hold numbers"),
+        ({1, 2}, "something other than arrays"),
     ],
 )
 def test_everything_else_is_refused(tmp_path, monkeypatch, held, message):
@@ -74,7 +74,7 @@ def test_shared_lists_do_not_grow(tmp_path, monkeypatch):
     endless = []
     endless.append(endless)
     for held in (shared(60), endless, {"a": shared(60)}):
-        with pytest.raises(InputError, match="deeper than 8"):
+        with pytest.raises(InputError, match="more than 8 nested lists"):
             read_arrays(written(tmp_path, held))
     monkeypatch.setattr("nearid.lab.data.array_pickle.MOST", 100)
     wide = [0] * 9
@@ -84,12 +84,12 @@ def test_shared_lists_do_not_grow(tmp_path, monkeypatch):
 
 def test_nothing_is_made_text(tmp_path):
     # A dtype whose code, and an array whose shape, is a list that no text can hold.
-    with pytest.raises(InputError, match="something else than arrays"):
+    with pytest.raises(InputError, match="something other than arrays"):
         read_arrays(written(tmp_path, Call(np.dtype, shared(60))))
     made, arguments, _ = np.zeros(2).__reduce__()
     odd = Call(made, *arguments)
     odd.call += ((1, shared(60), np.dtype("u1"), False, b""),)
-    with pytest.raises(InputError, match="shape is not of whole numbers"):
+    with pytest.raises(InputError, match="shape is not made of whole numbers"):
         read_arrays(written(tmp_path, odd))
     with pytest.raises(InputError, match="keys are not strings"):
         read_arrays(written(tmp_path, {(1, 2): 3}))

@@ -35,7 +35,7 @@ def test_measures_take_the_factors_as_they_are():
 def test_levels_out_of_range_are_refused():
     table = grid(FACTORS)
     table[5, 1] = 4
-    with pytest.raises(InputError, match="0 to 4 of 'scale', but 0 to 3"):
+    with pytest.raises(InputError, match="Factor 'scale' of x has levels 0 to 4, but 0 to 3"):
         LabelledImages("x", ArrayImages("x", np.zeros((96, 1, 1), np.uint8)), FACTORS, table)
 
 

@@ -39,7 +39,7 @@ def test_odd_files_are_refused(home, rng):
     write_cars3d(folder, rng)
     cars = folder / "data" / "cars"
     (cars / "list.txt").write_text("../../outside\n")
-    with pytest.raises(InputError, match="not a file of this folder"):
+    with pytest.raises(InputError, match="not a file name in this folder"):
         load("cars3d")
     (cars / "list.txt").write_text("car_000_mesh\ncar_999_mesh\n")
     with pytest.raises(InputError, match="car_999_mesh"):

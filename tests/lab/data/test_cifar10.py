@@ -26,7 +26,7 @@ def test_a_file_of_another_size_is_told(home, rng):
     path = folder / "cifar-10-batches-bin" / "data_batch_3.bin"
     path.write_bytes(path.read_bytes()[:-1])
     assert len(load("cifar10", split="test")) == 6
-    with pytest.raises(InputError, match=r"data_batch_3\.bin has 18437 bytes, but rows of 3073 are expected"):
+    with pytest.raises(InputError, match=r"data_batch_3\.bin has 18437 bytes, but a multiple of 3073 is expected"):
         load("cifar10", split="train")
 
 
@@ -55,9 +55,9 @@ def test_more_sheets_give_more_images(home, rng):
     [
         ("test_batch.png", picture(np.zeros((4, 1000, 3), np.uint8)), r"\(4, 1000\) pixels, but \(4, 1024\)"),
         ("test_batch.png", b"x", "not a whole picture"),
-        ("test_lables.json", b"[1, 2, 3]", "3 labels for 4 pictures"),
-        ("test_lables.json", b"[1, 2, 3, 4, 5]", "5 labels for 4 pictures"),
-        ("test_lables.json", b"[1, 2, 3, 10]", "levels 1 to 10 of 'class'"),
+        ("test_lables.json", b"[1, 2, 3]", "3 labels, but there are 4 pictures"),
+        ("test_lables.json", b"[1, 2, 3, 4, 5]", "5 labels, but there are 4 pictures"),
+        ("test_lables.json", b"[1, 2, 3, 10]", "'class' of cifar10 has levels 1 to 10"),
         ("test_lables.json", b'["a"]', "whole numbers"),
         ("test_lables.json", b"[1, 2", "not a whole JSON file"),
     ],

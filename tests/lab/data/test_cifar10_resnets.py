@@ -17,7 +17,7 @@ def test_each_network_has_a_file_of_its_own(home):
 
 
 def test_what_is_not_here_is_told(home):
-    with pytest.raises(InputError, match=r"CIFAR-10 ResNets is not here(?s:.*)pretrained_models/resnet20-12fca82f\.th"):
+    with pytest.raises(InputError, match=r"CIFAR-10 ResNets is not on this machine(?s:.*)/resnet20-12fca82f\.th"):
         weights_file("akamaster-20")
     with pytest.raises(InputError, match="Did you mean akamaster-20"):
         weights_file("akamaster20")
@@ -26,7 +26,7 @@ def test_what_is_not_here_is_told(home):
 def test_one_that_is_missing_among_others_is_told(home):
     (home("cifar10_resnets") / "Chelcacs_resnet20.th").touch()
     assert weights_file("chelcacs-20").exists() and find(CIFAR10_RESNETS) == home("cifar10_resnets")
-    with pytest.raises(InputError, match=r"dansun18-20 are not here: get https://.* as DanSun18_resnet20\.th"):
+    with pytest.raises(InputError, match=r"dansun18-20 are missing. Download https://.* as DanSun18_resnet20\.th"):
         weights_file("dansun18-20")
 
 

@@ -62,7 +62,7 @@ def test_a_header_that_promises_more_is_refused_before_allocating(home):
                 file, {"descr": "|u1", "fortran_order": False, "shape": (10**9, 64, 64)}
             )
             file.write(b"x" * 100)
-    with pytest.raises(InputError, match="promises the shape"):
+    with pytest.raises(InputError, match="declares the shape"):
         load("dsprites")
 
 

@@ -34,7 +34,7 @@ def test_the_original(home, rng, packed):
     [
         (b"\x1f\x8b\x90", r"not a \.Z file"),
         (b"\x1f\x9d\x90\xff\xff\xff", "is damaged"),
-        (compress(bytes(100_000)), "holds more than 99999 bytes"),
+        (compress(bytes(100_000)), "contains more than 99999 bytes"),
     ],
 )
 def test_damage_and_bombs_are_told(home, monkeypatch, data, message):

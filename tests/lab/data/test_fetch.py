@@ -104,7 +104,7 @@ def test_the_next_call_goes_on(server, body, tmp_path):
     said = []
     download(described(server, body), tmp_path / "x.bin", say=said.append)
     assert (tmp_path / "x.bin").read_bytes() == body
-    assert server.seen == [("/x.bin", "bytes=131072-")] and "going on after 131 kB" in said[0]
+    assert server.seen == [("/x.bin", "bytes=131072-")] and "continuing after 131 kB" in said[0]
     assert leftovers(tmp_path) == ["x.bin"]
 
 
@@ -171,7 +171,7 @@ def test_not_found_is_told_and_keeps_what_was_there(server, body, tmp_path):
     with pytest.raises(InputError):
         download(described(server), tmp_path / "x.bin")
     held = server.files.pop("/x.bin")
-    with pytest.raises(InputError, match=r"gives 404 Not Found\. Is the address still right\?"):
+    with pytest.raises(InputError, match=r"answered 404 Not Found\. Is the address still right\?"):
         download(described(server), tmp_path / "x.bin")
     server.files["/x.bin"] = held
     server.seen.clear()
@@ -188,7 +188,7 @@ def test_a_busy_server_is_asked_again(server, body, tmp_path):
 
 
 def test_another_size_than_the_known_one_is_refused_at_once(server, body, tmp_path):
-    with pytest.raises(InputError, match=r"offers 300000 bytes, but x\.bin has 7: it is another file"):
+    with pytest.raises(InputError, match=r"offers 300000 bytes, but x\.bin has 7\. It is a different file"):
         download(described(server, size=7), tmp_path / "x.bin")
     assert leftovers(tmp_path) == []
 
@@ -228,7 +228,7 @@ def test_nobody_there_is_told(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (requests.exceptions.ProxyError, "the proxy gives no connection to example.org"),
+        (requests.exceptions.ProxyError, "the proxy refuses a connection to example.org"),
         (requests.exceptions.SSLError, "its certificate is not accepted"),
         (requests.exceptions.ConnectTimeout, "example.org does not answer"),
         (requests.exceptions.ReadTimeout, "example.org does not answer"),
@@ -301,7 +301,7 @@ def test_files_that_are_read_as_they_are(home, server, rng, tmp_path):
     server.seen.clear()
     said = []
     assert fetch(mine, say=said.append) == folder
-    assert server.seen == [] and "is here already" in said[0]
+    assert server.seen == [] and "is already on this machine" in said[0]
 
 
 def test_an_archive_is_unpacked_and_removed(home, server, rng, tmp_path):
@@ -320,7 +320,7 @@ def test_what_is_interrupted_is_not_there_and_goes_on(home, server, rng, tmp_pat
     server.cut = [BLOCK, 0, 0, 0]
     with pytest.raises(InputError, match="are kept"):
         fetch(mine)
-    assert find(mine) is None and left_behind(mine) == "65.5 kB are kept; the same command goes on"
+    assert find(mine) is None and left_behind(mine) == "65.5 kB are kept; run the same command to continue"
     # Interrupted again, this time between unpacking and the end.
     monkeypatch.setattr("nearid.lab.data.fetch.os.replace", _broken(2))
     with pytest.raises(KeyboardInterrupt):
@@ -382,7 +382,7 @@ def test_a_given_file_is_checked(home, server, rng, tmp_path):
     # The file is blamed, not the address.
     first, *others = MNIST.files
     odd = dataclasses.replace(MNIST, files=(dataclasses.replace(first, size=None), *others))
-    with pytest.raises(InputError, match=r"train-images-idx3-ubyte\.gz has the sha256 .* was damaged") as refused:
+    with pytest.raises(InputError, match=r"train-images-idx3-ubyte\.gz has the sha256 .* is damaged") as refused:
         fetch(odd, given=tuple(paths))
     assert str(refused.value).startswith(str(paths[0])) and first.url not in str(refused.value)
     fetch(mine, given=tuple(paths))
@@ -473,7 +473,7 @@ def test_what_the_user_keeps_elsewhere_is_not_replaced(home, rng, tmp_path):
     zipped(folder / "coil-20-proc.zip", {"a": "mine"})
     other = zipped(tmp_path / "other.zip", {"a": "other"})
     for options in ({"given": (other,)}, {"again": True}):
-        with pytest.raises(InputError, match=r"is read from .*given/coil20, below the folder NEARID_DATA"):
+        with pytest.raises(InputError, match=r"is read from .*given/coil20, below the folder that NEARID_DATA names"):
             fetch(COIL20, **options)
     assert not (cache_folder() / "coil20").exists()
 
@@ -543,7 +543,7 @@ def test_an_archive_of_something_else_is_blamed_by_its_name(home, tmp_path):
     path = tmp_path / "holiday.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("Falcor3D_down128/images/000000.png", "x")
-    with pytest.raises(InputError, match=r"holiday\.zip lacks Falcor3D_down128/train-rec\.labels"):
+    with pytest.raises(InputError, match=r"holiday\.zip does not contain Falcor3D_down128/train-rec\.labels"):
         fetch(FALCOR3D, given=(path,))
 
 

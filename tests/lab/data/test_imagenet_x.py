@@ -104,7 +104,7 @@ def test_the_real_annotations():
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.txt", "", "must be lines of JSON"),
+        ("a.txt", "", "lines of JSON"),
         ("a.jsonl", "not JSON\n", "cannot be read as annotations"),
         ("a.jsonl", "[" * 100_000, "cannot be read as annotations"),
         ("a.jsonl", "[1, 2]\n", "Line 1 of a.jsonl lacks file_name, class"),
@@ -117,7 +117,7 @@ def test_the_real_annotations():
         ("a.jsonl", json.dumps({**LINES[0], "pose": 10**400}) + "\n", "not 0 or 1"),
         ("a.jsonl", '{"class": ' + "9" * 5000 + "}\n", "cannot be read as annotations"),
         ("a.jsonl", json.dumps({**LINES[0], "file_name": [0]}) + "\n", "Line 1 .* a file_name that is not text"),
-        ("a.jsonl", 2 * (json.dumps(LINES[0]) + "\n"), "more than once"),
+        ("a.jsonl", 2 * (json.dumps(LINES[0]) + "\n"), "several lines for the same image"),
         ("a.jsonl", json.dumps(LINES[0]) + "\n", "annotates 1 images"),
         ("a.csv", "file_name,class\nx,1\n", "Line 2 of a.csv lacks pose"),
     ],

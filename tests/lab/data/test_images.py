@@ -153,5 +153,5 @@ def test_no_room_is_told_and_a_wrong_file_refused(tmp_path, monkeypatch, rng):
     unpacked(images, tmp_path, "o")
     (path,) = tmp_path.glob("*.npy")
     np.save(path, np.zeros(3, np.uint8))
-    with pytest.raises(InputError, match="Remove it"):
+    with pytest.raises(InputError, match="Delete the file"):
         unpacked(images, tmp_path, "o")

@@ -24,15 +24,15 @@ def test_odd_content_is_refused(home, rng):
     folder = home("kitti-masks")
     film, z = np.zeros((2, 4, 4), bool), np.zeros((2, 3), np.float32)
     for held, message in (
-        ({"pedestrians": [film]}, "does not hold"),
-        ([film], "does not hold"),
-        ({"pedestrians": [film], "pedestrians_latents": [z[:1]]}, "do not fit"),
-        ({"pedestrians": [film.astype(float)], "pedestrians_latents": [z]}, "do not fit"),
-        ({"pedestrians": [], "pedestrians_latents": []}, "do not fit"),
+        ({"pedestrians": [film]}, "does not contain"),
+        ([film], "does not contain"),
+        ({"pedestrians": [film], "pedestrians_latents": [z[:1]]}, "do not match"),
+        ({"pedestrians": [film.astype(float)], "pedestrians_latents": [z]}, "do not match"),
+        ({"pedestrians": [], "pedestrians_latents": []}, "do not match"),
         ({"pedestrians": [film], "pedestrians_latents": [z * np.nan]}, "finite"),
-        ({"pedestrians": film, "pedestrians_latents": z}, "do not fit"),
-        ({"pedestrians": 3, "pedestrians_latents": None}, "do not fit"),
-        ({"pedestrians": [3], "pedestrians_latents": ["x"]}, "do not fit"),
+        ({"pedestrians": film, "pedestrians_latents": z}, "do not match"),
+        ({"pedestrians": 3, "pedestrians_latents": None}, "do not match"),
+        ({"pedestrians": [3], "pedestrians_latents": ["x"]}, "do not match"),
         (
             {"pedestrians": [film, film[:, :3]], "pedestrians_latents": [z, z]},
             r"films of \(3, 4\) and of \(4, 4\) pixels",

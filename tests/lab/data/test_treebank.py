@@ -43,7 +43,7 @@ def test_brackets_that_do_not_match_are_told(home, text):
 
 def test_a_missing_article_is_told(home):
     write(home("treebank"), articles=100)
-    with pytest.raises(InputError, match=r"lacks treebank/combined/wsj_0101\.mrg"):
+    with pytest.raises(InputError, match=r"does not contain treebank/combined/wsj_0101\.mrg"):
         load_sentences("treebank")
 
 

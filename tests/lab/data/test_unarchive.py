@@ -94,14 +94,14 @@ def test_files_of_a_zip_are_weighed_together(tmp_path, monkeypatch):
 @pytest.mark.parametrize("make, archive", [(make_zip, "x.zip"), (make_tar, "x.tar")])
 def test_a_file_that_is_also_a_folder_is_refused(tmp_path, make, archive, names):
     path = make(tmp_path / archive, dict.fromkeys(names, b"x"))
-    with pytest.raises(InputError, match=rf"has at '{names[1]}' both a file and a folder"):
+    with pytest.raises(InputError, match=rf"has both a file and a folder '{names[1]}'"):
         unarchive(path, tmp_path, ("a/",))
 
 
 @pytest.mark.parametrize("make, archive", [(make_zip, "x.zip"), (make_tar, "x.tar")])
 def test_names_that_cannot_be_printed_are_refused_where_they_are_wanted(tmp_path, make, archive):
     path = make(tmp_path / archive, {"data/a": b"x", "data/\x1b[2Jb": b"x", "Icon\r": b"x"})
-    with pytest.raises(InputError, match=r"'data/\\x1b\[2Jb', whose name cannot be printed"):
+    with pytest.raises(InputError, match=r"an unprintable name, 'data/\\x1b\[2Jb'"):
         unarchive(path, tmp_path, ("data/",))
     # Other systems do write such names beside what is wanted.
     assert unarchive(path, tmp_path, ("data/a",)) == 1
@@ -127,7 +127,7 @@ def test_links_that_are_not_wanted_are_skipped(tmp_path):
 
 
 def test_other_archives_and_damage_are_told(tmp_path):
-    with pytest.raises(InputError, match="holds nothing of data/"):
+    with pytest.raises(InputError, match="does not contain data/"):
         unarchive(make_zip(tmp_path / "x.zip", {"a": b"x"}), tmp_path, ("data/",))
     (tmp_path / "y.tar").write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(InputError, match="not a whole archive"):

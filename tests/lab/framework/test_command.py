@@ -175,7 +175,7 @@ def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reprodu
         (["radial", "--preset", "cpus"], "Did you mean cpu?"),
         (["radial", "--set", "step=3"], "Did you mean steps"),
         (["radial", "--set", "steps"], "--set takes key=value"),
-        (["radial", "--set", "steps=many"], "The parameter steps is a whole number (4000 by default)"),
+        (["radial", "--set", "steps=many"], "The parameter steps must be a whole number (default: 4000)"),
         (["radial", "--set", "classes=1"], "must be at least 2, not 1"),
         (["radial", "--row", "controls"], "Did you mean control"),
         (["diet", "--set", "normalise=true"], "The parameter normalise of diet cannot be set: every row"),

@@ -9,6 +9,7 @@ from nearid.base.errors import InputError
 from nearid.lab.data.registry import datasets
 from nearid.lab.framework.experiment import HOMES, experiment, experiments, summary
 from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.scoreboard import figure
 from nearid.lab.framework.settings import changed, described, parameters_for
 
 
@@ -43,7 +44,22 @@ def test_an_experiment_is_whole(name):
         untested = "not judged: preset too short" if preset == "smoke" else "not testable here"
         assert {str(o.status) for _, o in empty.outcomes} == {untested}
         assert str(empty) and (e.figures is None or list(e.figures(empty)) == [])
+        # Where only published values are known, the figure has these.
+        drawn = figure(empty)
+        assert drawn is None or any(row.published for row in rows)
         assert reads(e, preset) <= set(datasets())
+
+
+def test_sections_say_in_what_published_rows_differ_from_those_here():
+    def unlike(name, **changes):
+        e = experiment(name)
+        return e.section.unlike(parameters_for(e, "cpu", changes))
+
+    for name in ("contrastive-sphere", "contrastive-box"):
+        assert unlike(name, n=4) == "4 latents, not 10" and unlike(name, n=10) == ""
+    assert unlike("masks-contrastive") == "drawn masks, not films" and unlike("dislib") == "other images"
+    assert unlike("masks-contrastive", data="kitti-masks") == unlike("dislib", data="dsprites") == ""
+    assert unlike("disentanglement", data="shapes3d") == "" and unlike("diet") == ""
 
 
 def reads(e, preset):

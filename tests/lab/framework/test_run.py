@@ -154,7 +154,7 @@ def test_a_cell_that_goes_on_tells_its_step(toy, tmp_path, inline):
 def test_notes_on_what_rows_do_not_heed(toy, tmp_path, inline):
     said = []
     list(run([plan(toy[0], tmp_path / "out", preset="smoke", parameters={"level": "0.7"})], say=said.append))
-    assert said[0] == "The row high sets level itself: level=0.7 changes the other rows alone."
+    assert said[0] == "The row high sets level itself: level=0.7 changes only the other rows."
     with pytest.raises(InputError, match="The parameter level of toy cannot be set: every row that is run sets it"):
         reproduce(toy[0], tmp_path / "out", preset="smoke", rows=["high"], parameters={"level": "0.7"})
 
@@ -368,7 +368,7 @@ def test_a_device_that_is_not_there_is_told_before_the_first_cell(toy, tmp_path)
         device: str = parameter("cpu", "a device")
 
     placed = replace(experiment, defaults=OnDevice(log=experiment.defaults.log))
-    with pytest.raises(InputError, match="The device 'cuda' is not available here; choose cpu, or auto"):
+    with pytest.raises(InputError, match=r"The device 'cuda' is not available on this machine\. Choose cpu or auto"):
         reproduce(placed, tmp_path / "out", preset="smoke", parameters={"device": "cuda"})
     assert ran() == [] and not (tmp_path / "out").exists()
 

@@ -69,7 +69,7 @@ def test_text_becomes_the_type_of_the_default(value, default, expected):
     ],
 )
 def test_another_type_gets_a_sentence(value, default, kind):
-    with pytest.raises(InputError, match=f"The parameter p is {kind} .*by default.*is not"):
+    with pytest.raises(InputError, match=rf"The parameter p must be {kind} \(default: .*\), not "):
         parsed("p", value, default)
 
 

@@ -66,7 +66,7 @@ def test_notes_of_rows_and_values_are_facts(result):
 
 def test_what_was_changed_is_named_and_said_of_the_claims(result):
     other = replace(result, parameters=replace(result.parameters, noise=0.5, high=True, sizes=(3,)), only=("high",))
-    how = "preset cpu, 3 seeds; set: noise = 0.5 (preset: 0.01), sizes = 3 (preset: 1,2); row high alone"
+    how = "preset cpu, 3 seeds; set: noise = 0.5 (preset: 0.01), sizes = 3 (preset: 1,2); row high only"
     assert how_run(other) == how and other.view.facts["run"] == how
     assert [a.message for a in other.alerts] == ["Claims are judged with changed parameters: noise, sizes."]
     assert result.alerts == []
@@ -99,8 +99,9 @@ def test_failures_are_alerts(failing):
     assert NASTY not in page(failing.view)
 
 
-def test_a_curve_for_each_cell_and_the_figures_of_the_experiment(result):
-    lines, matrix, heat = result.view.figures
+def test_published_beside_measured_a_curve_for_each_cell_and_the_figures_of_the_experiment(result):
+    both, lines, matrix, heat = result.view.figures
+    assert list(both.groups) == ["measured", "published"] and [e.value for e in both.groups["published"]] == [0.5, 0.87]
     assert lines.title == "The walk" and [len(curves) for curves in lines.curves.values()] == [3, 3]
     assert [curve.hover for curve in lines.curves["high"]] == ["seed 0", "seed 1", "seed 2"]
     assert matrix.title == "true against recovered" and set(heat.panels) == {"before", "after"}

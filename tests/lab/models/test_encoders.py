@@ -88,5 +88,5 @@ def test_a_block_adds_to_its_input():
 
 
 def test_sides_that_cannot_be_halved_get_a_sentence():
-    with pytest.raises(InputError, match=r"halved 3 times; give a multiple of 8"):
+    with pytest.raises(InputError, match=r"halved 3 times\. Use a multiple of 8"):
         small_features(1, 20, 8)

@@ -212,7 +212,7 @@ def test_normalised_means_length_one(rng):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"labels": 1}, "nothing to tell apart"),
+        ({"labels": 1}, "At least 2 labels"),
         ({"labels": 3, "beta": 0}, "beta is 0"),
         ({"labels": 3, "label_smoothing": 1}, "label_smoothing is 1"),
     ],
@@ -225,7 +225,7 @@ def test_options_that_cannot_be(options, told):
 def test_labels_that_cannot_be(rng):
     x, labels = batch(rng)
     model = CrossEntropy(mlp(3, 2, [4]), 2, 7)
-    with pytest.raises(InputError, match="run from 0 to 7, but there are 7"):
+    with pytest.raises(InputError, match="run from 0 to 7, but the model has 7"):
         model(x, torch.arange(20) % 8)
     with pytest.raises(InputError, match="whole numbers"):
         model(x, labels.float())

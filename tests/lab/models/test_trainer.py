@@ -168,7 +168,7 @@ def test_stops_when_time_is_up_and_goes_on_with_more(tmp_path):
         ({"learning_rate": -1}, "learning_rate is -1"),
         ({"optimiser": "lion"}, "no optimiser 'lion'"),
         ({"schedule": "square"}, "no schedule 'square'"),
-        ({"weight_decay": 0.1}, "adam takes no weight_decay"),
+        ({"weight_decay": 0.1}, "adam has no weight_decay"),
         ({"log_every": 7}, "multiple of log_every"),
         ({"patience": 0}, "patience is 0"),
     ],
@@ -276,5 +276,5 @@ def test_each_learns_what_it_learns_alone(optimiser):
 
 @pytest.mark.parametrize("arrays", [0, 3])
 def test_a_batch_that_cannot_be_shared_out(arrays):
-    with pytest.raises(InputError, match=f"{arrays} arrays cannot be shared out evenly among 2 models"):
+    with pytest.raises(InputError, match=f"{arrays} arrays cannot be divided evenly among 2 models"):
         Together(learner(0), learner(1))(*[torch.zeros(4, 2)] * arrays)

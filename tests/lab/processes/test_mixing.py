@@ -93,7 +93,7 @@ def test_the_mixing_reports_that_it_is_injective(rng):
 def test_mixings_that_cannot_be_are_told(rng):
     with pytest.raises(InputError, match="at least one layer"):
         Mixing(())
-    with pytest.raises(InputError, match="equal square ones"):
+    with pytest.raises(InputError, match="square matrices of one size"):
         Mixing((np.eye(2), np.eye(3)))
     with pytest.raises(InputError, match="slope is 0"):
         Mixing((np.eye(2),), slope=0)
@@ -142,7 +142,12 @@ def test_layers_are_uniform(rng):
 
 @pytest.mark.parametrize(
     ("widths", "slope", "told"),
-    [((3, 2), 0.5, "none below"), ((3,), 0.5, "at least two"), ((2, 3), 0.0, "slope is 0.0"), ((2, 3), 1.5, "slope")],
+    [
+        ((3, 2), 0.5, "must not decrease"),
+        ((3,), 0.5, "at least two"),
+        ((2, 3), 0.0, "slope is 0.0"),
+        ((2, 3), 1.5, "slope"),
+    ],
 )
 def test_impossible_mixings_get_a_sentence(widths, slope, told, rng):
     with pytest.raises(InputError, match=told):

@@ -108,7 +108,7 @@ def test_what_is_violated_is_named(process, similarity, expected):
 def test_processes_that_cannot_be_are_told(rng):
     with pytest.raises(InputError, match=r"R\^3 has no uniform distribution"):
         PairProcess(Unbounded(3), "uniform", Normal(1))
-    with pytest.raises(InputError, match="lives on the sphere, not in the box"):
+    with pytest.raises(InputError, match="is defined on the sphere, not in the box"):
         PairProcess(Box(3), "uniform", VonMisesFisher(1))
     with pytest.raises(InputError, match="The marginal is 'cauchy'"):
         PairProcess(Box(3), "cauchy", Normal(1))

@@ -102,5 +102,5 @@ def test_centres_and_spreads_that_do_not_fit_are_told(rng):
     with pytest.raises(InputError, match=r"outside the box \[0, 1\]\^2"):
         Box(2).around(np.full((4, 2), 1.5), Normal(1), rng)
     for space in (Box(2), Unbounded(2)):
-        with pytest.raises(InputError, match="lives on the sphere"):
+        with pytest.raises(InputError, match="is defined on the sphere"):
             space.around(np.full((4, 2), 0.5), VonMisesFisher(1), rng)

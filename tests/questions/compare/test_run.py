@@ -364,7 +364,7 @@ def test_data_frames_are_paired_by_their_index(rng):
     found = compare(x.iloc[:150], turned.iloc[50:], permutations=1)
     assert found.verdict.group == "rigid" and found.n == 100
     assert [a.message for a in found.alerts if a.code == "input"] == [
-        f"50 of the 150 rows of table {k} found no partner by index." for k in (1, 2)
+        f"50 of the 150 rows of table {k} are left out: the other side has no row with the same index." for k in (1, 2)
     ]
     with pytest.raises(InputError, match="No label of the index of table 1"):
         compare(x.iloc[::2], turned.iloc[1::2])
@@ -422,6 +422,9 @@ def test_of_groups_that_do_not_contain_each_other_both_ways_need_a_larger_one(rn
         joined = _both_ways(first, second)
         assert joined.verdict.group == "linear" and "contains both" in joined.verdict.reason
         assert joined.one_way == first.verdict and joined.reverse is second
+        # The headline gives the group that holds both ways, not that of one direction.
+        assert not joined.decided_by_reverse
+        assert joined.view.headline.startswith("The same representation, nearly exactly, up to a linear map (R2 1.000)")
 
 
 def test_no_penalty_is_chosen_where_no_group_has_one(partial, monkeypatch):

@@ -263,3 +263,11 @@ def test_figures_of_known_errors():
     assert found["linear"].r2.value == 0.75 and found["linear"].max == 0.3
     assert found["linear"].relative.value == pytest.approx(0.5)
     assert found["linear"].degrees_of_freedom == 9 and np.isnan([e.low, e.high, e.chance, g.r2.chance]).all()
+
+
+def test_no_p_value_is_told_where_chance_cannot_be_measured():
+    given = rungs(LADDER, [0.05] * 3)
+    for why, told in (("", True), ("Rows are so slow", False)):
+        verdict = decide(replace(given, unmeasured=why), unrelated=0.99)
+        assert verdict.strength == "almost unrelated" and ("p = " in verdict.reason) == told
+        assert ("more than chance" in verdict.reason) == told and "less than 99%" in verdict.reason

@@ -105,7 +105,7 @@ def test_standard_output_is_left_to_results(data, monkeypatch, capfd):
         ({"trees": 0}, "trees of boosting must be"),
         ({"min_dta_in_leaf": 5}, "Did you mean min_data_in_leaf"),
         ({"min_child_samples": 5}, "another name of min_data_in_leaf"),
-        ({"num_rounds": 5}, "number of trees is 'trees'"),
+        ({"num_rounds": 5}, "number of trees use 'trees'"),
         ({"num_leaves": 1}, "LightGBM refuses"),
     ],
 )

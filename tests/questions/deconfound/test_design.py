@@ -34,7 +34,7 @@ def test_columns_of_a_table_are_paired_by_id(tmp_path):
     table[1:].to_parquet(tmp_path / "part.parquet", index=False)
     d = open_design(tmp_path / "x.npz", "drug", "plate", meta=tmp_path / "part.parquet", key="rows", ids="well")
     assert codes(d.labels) == LABELS[:5] and np.array_equal(d.rows.read(0, 5), X[:5])
-    assert any("no partner" in a.message for a in d.alerts)
+    assert any("no row with the same" in a.message for a in d.alerts)
 
 
 def test_one_table_holds_everything(tmp_path):
@@ -66,7 +66,7 @@ def test_series_are_paired_by_their_index():
     assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
     d = open_design(table, meta["drug"][1:], meta["plate"])
     assert codes(d.labels) == list("abaab")
-    assert [a.code for a in d.alerts[:2]] == ["input", "missing_metadata"] and "no partner by index" in d.alerts[
+    assert [a.code for a in d.alerts[:2]] == ["input", "missing_metadata"] and "no row with the same index" in d.alerts[
         0
     ].message
     counted = meta.set_axis([3, 0, 5, 1, 4, 2])

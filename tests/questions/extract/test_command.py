@@ -66,7 +66,7 @@ def test_extract_then_compare_layers(run, files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("extract", "net1.pt", "x.npz", "-o", "one"), "Name what makes their module"),
+        (("extract", "net1.pt", "x.npz", "-o", "one"), "Name the function that makes the module"),
         (("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--layers", "7"), "nothing named '7'"),
         (("extract", "net1.pt", "x.npz", "-o", "one.npy", *OPTIONS), "written to a folder"),
         (("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--pool", "most"), "most"),

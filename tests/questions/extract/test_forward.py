@@ -39,10 +39,10 @@ def test_bad_options_are_told(options, message):
 
 def test_what_cannot_be_told_apart_is_asked():
     plain = Preprocess.of(None, None, None, None)
-    with pytest.raises(InputError, match="for pixels give scale=255"):
+    with pytest.raises(InputError, match="For pixels give scale=255"):
         plain.check("x", (5, 784), "uint8")
     Preprocess.of(255, None, None, None).check("x", (5, 784), "uint8")
-    with pytest.raises(InputError, match=r"need an axis of channels, as x\[:, None\]"):
+    with pytest.raises(InputError, match=r"need an axis of channels: x\[:, None\]"):
         plain.check("x", (5, 28, 28), "uint8")
     with pytest.raises(InputError, match="mean has 2 numbers, but the inputs have 3 channels"):
         Preprocess.of(None, [1, 2], None, None)(torch.zeros(1, 3, 8, 8), torch.float32)

@@ -48,16 +48,16 @@ def test_kinds(folder, model, options, kind):
 
 REFUSED = [
     ("no.pt", {}, "There is no file no.pt"),
-    ("no.onnx", {}, "There is no file no.onnx"),
-    ("w.pt", {}, "holds weights only"),
+    ("no.onnx", {}, "There is no ONNX file no.onnx"),
+    ("w.pt", {}, "contains only weights"),
     ("w.pt", {"factory": "nowhere.at_all:make"}, "No module named 'nowhere'"),
-    ("w.pt", {"factory": "make"}, "named as package.module:function"),
+    ("w.pt", {"factory": "make"}, "the form package.module:function"),
     ("nowhere:make", {}, "No module named 'nowhere'"),
-    ("my_makers:make", {"prefix": "a."}, "is a factory itself"),
-    ("notes.txt", {}, "is no file of weights: .* or .onnx are expected"),
-    ("net.onnx", {"prefix": "a."}, "belongs to a file of weights"),
-    ("net.onnx", {"revision": "main"}, "belongs to a transformers model"),
-    ("./empty", {}, "a folder without a config.json"),
+    ("my_makers:make", {"prefix": "a."}, "is already a factory"),
+    ("notes.txt", {}, "is not a file of weights: .* or .onnx are expected"),
+    ("net.onnx", {"prefix": "a."}, "are for a file of weights"),
+    ("net.onnx", {"revision": "main"}, "is for a transformers model"),
+    ("./empty", {}, "not the folder of a transformers model"),
     ("./nowhere", {}, "There is no file or folder"),
 ]
 

@@ -145,9 +145,9 @@ def test_sizes_that_a_file_only_claims_are_told(tmp_path):
     (tmp_path / "x.npy").write_bytes(header.getvalue() + bytes(100))
     # numpy goes by what a file begins with, not by its name.
     (tmp_path / "z.npy").write_bytes((tmp_path / "x.npz").read_bytes())
-    with pytest.raises(InputError, match=r"x promises the shape \(1000000, 1000000\) \(4 TB\) but holds 0 bytes"):
+    with pytest.raises(InputError, match=r"x declares the shape \(1000000, 1000000\) \(4 TB\) but holds 0 bytes"):
         extract(nn.Linear(2, 3), tmp_path / "x.npz")
-    for name, words in (("x", r"x\.npy promises the shape .* but holds 100 bytes"), ("z", r"z\.npy is not a whole")):
+    for name, words in (("x", r"x\.npy declares the shape .* but holds 100 bytes"), ("z", r"z\.npy is not a whole")):
         with pytest.raises(InputError, match=words):
             extract(nn.Linear(2, 3), tmp_path / f"{name}.npy")
 
@@ -333,7 +333,7 @@ def test_nothing_is_written_over_unasked(tmp_path, rng):
     (tmp_path / "new.partial").mkdir()
     (tmp_path / "new.partial" / "mine.txt").write_text("")
     for name, message in (
-        ("other", "no folder of extracted layers"),
+        ("other", "not a folder of extracted layers"),
         ("new", "new.partial exists and holds mine.txt"),
         ("x.npy", "written to a folder"),
         ("no/where", "There is no folder"),
@@ -375,7 +375,7 @@ def test_a_folder_that_holds_the_inputs_is_not_replaced(tmp_path, rng):
     extract(model, x, out=tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     for options in ({"data": tmp_path / "out" / "output.npy"}, {"data": x, "ids": tmp_path / "out" / "ids.npy"}):
-        with pytest.raises(InputError, match=r"would be replaced, and .*npy lies in it"):
+        with pytest.raises(InputError, match=r"would be replaced, but it contains the input .*npy"):
             extract(model, **options, out=tmp_path / "out", overwrite=True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 

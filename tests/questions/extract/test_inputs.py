@@ -35,8 +35,8 @@ def test_without_torch(tmp_path):
         ("t.foo", {}, "cannot be opened as inputs"),
         ("t.csv", {"column": "sentense"}, "Did you mean 'sentence'"),
         ("t.txt", {}, "1 text"),
-        ("many.txt", {}, "holds no tokeniser"),
-        ("models", {}, "holds neither pictures"),
+        ("many.txt", {}, "has no tokeniser"),
+        ("models", {}, "contains no pictures"),
         (["a", "b"], {"mean": 1.0}, "mean (--mean) is for images"),
         (["a", "b"], {"drop_unreadable": True}, "drop_unreadable (--drop-unreadable) is for files of pictures"),
         ("many.txt", {"key": "x"}, "key (--key) is for arrays"),
@@ -54,9 +54,9 @@ def test_options_for_other_data(net, pixels):
         ({"column": "text"}, "no column 'text'"),
         ({"max_length": 5}, "is for texts"),
         ({"resize": 5}, "is for files of pictures"),
-        ({"pool": "words"}, "no texts"),
+        ({"pool": "words"}, "not texts"),
     ):
         with pytest.raises(InputError, match=message):
             extract(net, pixels, **options)
-    with pytest.raises(InputError, match="which tokeniser belongs to it"):
+    with pytest.raises(InputError, match="does not know the tokeniser of"):
         extract(net, ["a b", "c d"])

@@ -93,7 +93,7 @@ def test_modules_of_a_transformers_model_by_name(texts):
         np.testing.assert_allclose(found["ln_f"].read(0, 4), found[same].read(0, 4), rtol=1e-5)
     with pytest.raises(InputError, match=r"nothing named 'hidden_states.9'.*Did you mean 'hidden_states"):
         extract(gpt2(), tokens, layers="hidden_states.9")
-    with pytest.raises(InputError, match="The mask of input 2 leaves no token"):
+    with pytest.raises(InputError, match="The mask of input 2 has no token"):
         extract(gpt2(), tokens, mask=mask * (np.arange(4) != 2)[:, None])
 
 
@@ -200,7 +200,7 @@ def test_code_in_a_folder_of_a_model_is_never_run(tmp_path, texts, payload):
     told = model.config.to_dict() | {"model_type": "mine", "auto_map": {"AutoModel": "evil.M", "AutoConfig": "evil.C"}}
     (tmp_path / "model" / "config.json").write_text(json.dumps(told))
     (tmp_path / "model" / "evil.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
-    with pytest.raises(InputError, match="cannot be loaded: it brings code of its own") as coded:
+    with pytest.raises(InputError, match="cannot be loaded: it needs its own code") as coded:
         extract(str(tmp_path / "model"), tokens)
     assert not (tmp_path / "ran").exists()
     # Nobody is advised to switch these protections off, as the library does.

@@ -98,15 +98,15 @@ HOSTILE = {
         lambda p: save(
             p, [("Evil", ["x"], ["y"], "e", {"domain": "my.ops"})], {"x": [2]}, ["y"], domains=("", "my.ops")
         ),
-        r"uses the operator Evil of 'my.ops' \(node e\), which needs a library of operators; nearid never loads one",
+        r"uses the operator Evil of 'my.ops' \(node e\), which needs a custom library. nearid never loads one",
     ),
     "an unknown operator": (lambda p: save(p, [("Evil", ["x"], ["y"], "e")], {"x": [2]}, ["y"]), "No Op registered"),
     "truncated": (cut, "is not a whole ONNX file"),
     "text": (lambda p: p.write_text("not a model\n" * 99), "is not a whole ONNX file"),
     "nothing": (lambda p: p.write_bytes(b""), "has 0 bytes"),
     "zeros": (lambda p: p.write_bytes(bytes(999)), "is not a whole ONNX file"),
-    "no network": (lambda p: onnx.save(onnx.ModelProto(ir_version=8), p), "holds no network"),
-    "data above": (lambda p: external(p, "../w.bin"), r"keeps the weights w in '../w.bin', outside of its own folder"),
+    "no network": (lambda p: onnx.save(onnx.ModelProto(ir_version=8), p), "contains no network"),
+    "data above": (lambda p: external(p, "../w.bin"), r"stores the weights w in '../w.bin', outside of its own folder"),
     "data anywhere": (lambda p: external(p, "/etc/passwd"), "outside of its own folder"),
     "data behind a link": (linked, "outside of its own folder"),
     "data in memory": (lambda p: external(p, "*/_ORT_MEM_ADDR_/*"), "outside of its own folder"),

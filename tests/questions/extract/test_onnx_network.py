@@ -147,7 +147,7 @@ def test_a_tensor_of_a_fixed_batch_without_an_axis_of_inputs_is_refused(tmp_path
     ]
     save(tmp_path / "net.onnx", nodes, {"x": [3, 3]}, ["pairs", "table", "y"])
     for layer in ("pairs", "table"):
-        with pytest.raises(InputError, match=f"The layer {layer} has no axis along which the inputs are"):
+        with pytest.raises(InputError, match=f"The layer {layer} has no batch axis"):
             extract(tmp_path / "net.onnx", x, layers=layer)
     np.testing.assert_allclose(
         extract(tmp_path / "net.onnx", x, layers="y")["y"].read(0, 7), x @ W, rtol=1e-5, atol=1e-6
@@ -184,7 +184,7 @@ def test_types_are_those_that_the_graph_declares(tmp_path, rng):
     rows = extract(tmp_path / "net.onnx", ids, mask=mask.astype(np.int64))["y"].read(0, 5)
     wanted = [table[row[real]].mean(0) for row, real in zip(ids, mask, strict=True)]
     np.testing.assert_allclose(rows, wanted, rtol=1e-5, atol=1e-6)
-    with pytest.raises(InputError, match=r"input ids of net.onnx takes int32, but the data holds fractions"):
+    with pytest.raises(InputError, match=r"input ids of net.onnx takes int32, but the data contains fractions"):
         extract(tmp_path / "net.onnx", ids + 0.5)
 
 
@@ -207,7 +207,7 @@ def test_bytes_are_left_as_they_are_where_the_graph_takes_them(tmp_path, rng):
         ({"rate": np.ones(5)}, {"carry": {"state": "stateN"}}, r"has the axes \(inputs, steps, ...\)"),
         ({"rate": np.ones(5), "state": np.ones((5, 1, 9))}, {}, r"cannot take x \(.*state \(1, \d, 9\)"),
         ({"rate": np.ones(5), "state": np.ones((5, 1, 4))}, {"layers": "stateN:1"}, "which has no part 1"),
-        ({"rate": np.ones(5), "state": np.ones((5, 1, 4))}, {"device": "cuda"}, "runs on the CPU here, not on cuda"),
+        ({"rate": np.ones(5), "state": np.ones((5, 1, 4))}, {"device": "cuda"}, "only on the CPU, not on cuda"),
     ],
 )
 def test_inputs_that_do_not_fit_get_a_sentence(tmp_path, data, options, message):

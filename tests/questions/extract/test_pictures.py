@@ -179,7 +179,7 @@ def test_what_cannot_be_read_is_listed_and_refused_or_left_out(spoilt):
 
 def test_what_is_no_set_of_pictures_is_told(folder, tmp_path, drawn):
     (tmp_path / "none").mkdir()
-    with pytest.raises(InputError, match="holds neither pictures"):
+    with pytest.raises(InputError, match="contains no pictures"):
         open_pictures(tmp_path / "none", Shaping())
     with pytest.raises(InputError, match="single picture"):
         open_pictures(folder / "1.png", Shaping())
@@ -203,5 +203,5 @@ def test_sides(given, found):
 
 @pytest.mark.parametrize("given", ["a", 0, -3, 1.5, (1, 2, 3), 10**6, ""])
 def test_sides_that_are_none(given):
-    with pytest.raises(InputError, match="one side or height and width"):
+    with pytest.raises(InputError, match="one side, or height and width"):
         sides("crop", given)

@@ -56,7 +56,7 @@ def test_a_function_of_ones_own():
     x = torch.randn(4, 5, 3)
     np.testing.assert_array_equal(pooled("l", x, 4, widest, None), x.amax(1))
     assert pool_name(widest).endswith("widest") and pool_name("cls") == "cls"
-    with pytest.raises(InputError, match=r"made \(4,\) of \(4, 5, 3\) at the layer l"):
+    with pytest.raises(InputError, match=r"returned shape \(4,\) for \(4, 5, 3\) at the layer l"):
         pooled("l", x, 4, lambda x, mask: x[:, 0, 0], None)
 
 
@@ -86,5 +86,5 @@ def test_ids_do_not_depend_on_the_side_of_the_padding():
 
 
 def test_ids_that_leave_no_room_are_told():
-    with pytest.raises(InputError, match="use text ids"):
+    with pytest.raises(InputError, match="Use text ids"):
         token_ids(np.array([-1, 2]), np.ones((2, 2), bool))

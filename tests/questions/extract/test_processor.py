@@ -105,7 +105,7 @@ def test_sizes_in_all_spellings(tmp_path):
     ],
 )
 def test_what_is_not_known_is_told(tmp_path, told):
-    with pytest.raises(InputError, match="which nearid does not know"):
+    with pytest.raises(InputError, match="which nearid does not support"):
         read(tmp_path, told)
 
 

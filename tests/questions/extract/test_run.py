@@ -187,7 +187,7 @@ def test_whatever_a_model_raises_is_told(rng):
 
     with pytest.raises(InputError, match=r"cannot take inputs of shape \(3, 2\): .*three columns"):
         extract(Asks(), rng.normal(size=(4, 2)))
-    with pytest.raises(InputError, match=r"The layer 0 gave shape \(3, 0\), which holds no numbers"):
+    with pytest.raises(InputError, match=r"The layer 0 gave shape \(3, 0\), which contains no numbers"):
         extract(nn.Sequential(Nothing(), nn.Linear(2, 2)), rng.normal(size=(4, 2)))
 
 
@@ -202,7 +202,7 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
         ({"layers": "stage.7"}, r"nothing named 'stage.7' .*Did you mean 'stage.1' or 'stage.0'"),
         ({"layers": "sta*.x*"}, r"nothing named 'sta\*.x\*' .*(Did you mean|Available:).*'stage"),
         ({"layers": "spare"}, "its forward pass does not call it"),
-        ({"layers": "spa*"}, "None of the chosen layers is called"),
+        ({"layers": "spa*"}, "calls none of the chosen layers"),
         ({"layers": "head:1"}, "has no part '1'"),
         ({"pool": "cls"}, r"The layer conv gives shape \(3, 4, 8, 8\), which has no tokens"),
         ({"pool": "meen"}, "pool is 'meen', but 'mean' or 'cls'"),
@@ -213,7 +213,7 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
         ({"scale": 0.0}, "scale is 0.0, but a number above 0"),
         ({"channels": "middle"}, "channels is 'middle', but 'first' or 'last'"),
         ({"device": "nowhere"}, "is not available"),
-        ({"factory": "a:b"}, "belongs to a model that is loaded"),
+        ({"factory": "a:b"}, "for a model that nearid loads"),
         ({"mask": np.ones((37, 8, 8))}, r"The mask has shape"),
     ],
 )
@@ -248,7 +248,7 @@ def test_a_model_that_is_none_is_told(tmp_path, monkeypatch):
         ("notes.txt", "no file of weights"),
         ("nowhere.pt", "There is no file nowhere.pt"),
         ("./nowhere", "There is no file or folder"),
-        ("empty", "without a config.json"),
+        ("empty", "it has no config.json"),
     ):
         with pytest.raises(InputError, match=message):
             extract(model, x)
@@ -289,7 +289,7 @@ def test_layers_whose_first_axis_is_not_that_of_the_inputs(rng, size):
     x = rng.normal(size=(9, 5, 3)).astype(np.float32)
     for depth in (1, 2, 3):
         model = nn.Sequential(nn.LSTM(3, 4, depth, batch_first=True))
-        with pytest.raises(InputError, match="one entry for each input must come first"):
+        with pytest.raises(InputError, match="first axis must have one entry per input"):
             extract(model, x, layers="0:1.0", batch_size=size)
         turned = extract(model, x, layers="0:1.0", batch_size=size, pool=lambda s, mask: s.transpose(0, 1).flatten(1))
         with torch.no_grad():
@@ -339,9 +339,9 @@ def test_rows_of_different_inputs_are_told(net, pixels, tmp_path):
     held = extract(net, pixels, layers="head")["head"]
     for one, other in ((tmp_path / "a", tmp_path / "b"), (held, tmp_path / "b" / "head.npy")):
         told = [a.message for a in nearid.compare(one, other, permutations=1).alerts]
-        assert any("are of different inputs" in message for message in told)
+        assert any("The hashes of the inputs of" in message for message in told)
     told = nearid.compare_layers(tmp_path / "a", tmp_path / "b").alerts
-    assert [a.code for a in told] == ["pairing"] and "a and b are of different inputs" in told[0].message
+    assert [a.code for a in told] == ["pairing"] and "The hashes of the inputs of a and b differ" in told[0].message
     assert nearid.compare_layers(tmp_path / "a", {"head": held}).alerts == []
 
 

@@ -108,11 +108,11 @@ def test_a_folder_with_files_of_others_is_not_replaced(tmp_path):
     model, out = nn.Linear(4, 3), tmp_path / "out"
     extract(model, X, out=out)
     (out / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"also holds thesis\.txt, which extract did not write"):
+    with pytest.raises(InputError, match=r"also contains thesis\.txt, which extract did not write"):
         extract(model, X, out=out, overwrite=True)
     assert (out / "thesis.txt").exists()
     (out / "extraction.json").write_text('{"mine": 1}')
-    with pytest.raises(InputError, match="no folder of extracted layers"):
+    with pytest.raises(InputError, match="not a folder of extracted layers"):
         extract(model, X, out=out, overwrite=True)
     assert (out / "thesis.txt").exists()
 

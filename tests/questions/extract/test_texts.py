@@ -82,8 +82,8 @@ def test_ids_by_column_index_and_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("t.txt", b"", {}, "holds no text"),
-        ("t.txt", b"\n \n", {}, "holds no text"),
+        ("t.txt", b"", {}, "has no text"),
+        ("t.txt", b"\n \n", {}, "has no text"),
         ("t.txt", b"one\n\n", {}, "1 text beside 1 empty ones"),
         ("t.txt", b"one\nt\0o\n", {}, "zero byte in line 2"),
         ("t.txt", b"one\ncaf\xe9\n", {}, "Line 2 of t.txt is not UTF-8: byte 4 is 0xe9"),
@@ -92,9 +92,9 @@ def test_ids_by_column_index_and_file(tmp_path):
         ("t.txt", b"a\nb", {"ids": "key"}, "no file and no column key"),
         ("t.txt", b"a\nb", {"ids": [1, 1]}, "more than once"),
         ("t.txt", b"a\n\nb", {"ids": [1, 2]}, "one id for each of its 3 rows"),
-        ("t.jsonl", b'{"text": "a"}\n{"text"', {}, "Line 2 of t.jsonl is no JSON"),
+        ("t.jsonl", b'{"text": "a"}\n{"text"', {}, "Line 2 of t.jsonl is not JSON"),
         ("t.jsonl", b'{"text": "a"}\n[1]', {}, "Line 2 of t.jsonl is a list"),
-        ("t.jsonl", b'{"a": "x", "b": "y"}\n{"a": "z", "b": "w"}', {}, "which column"),
+        ("t.jsonl", b'{"a": "x", "b": "y"}\n{"a": "z", "b": "w"}', {}, "Name the column with the texts"),
         ("t.jsonl", b'{"text": "x"}\n{"text": 3}', {}, "Entry 1 of t.jsonl is an int"),
         ("t.csv", b"id,sentence\n1,a b\n2,c d\n", {}, "columns of text: 'sentence'"),
         ("t.csv", b"id,sentence\n1,a b\n2,c d\n", {"column": "sentense"}, "Did you mean 'sentence'"),
@@ -143,9 +143,9 @@ def test_arrays_are_no_texts(tmp_path):
         tmp_path / "x.csv",
     ):
         assert open_texts(data) is None
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         open_texts(np.zeros((3, 2)), "text")
     with pytest.raises(InputError, match="Entry 1 of list is a float"):
         open_texts(["a", 1.5, "b"])
-    with pytest.raises(InputError, match="half a letter"):
+    with pytest.raises(InputError, match="an invalid character"):
         open_texts(["a", "b\ud800"])

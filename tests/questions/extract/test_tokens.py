@@ -86,7 +86,7 @@ def test_the_same_texts_are_known_as_the_same_across_tokenisers(folders, tmp_pat
     assert first.inputs_sha256 == other.inputs_sha256 != changed.inputs_sha256
     for rows, differ in ((other, False), (changed, True)):
         alerts = nearid.compare(first, rows, permutations=1, folds=2).alerts
-        assert any("different inputs" in alert.message for alert in alerts) == differ
+        assert any("hashes of the inputs" in alert.message for alert in alerts) == differ
 
 
 def test_long_texts_are_cut_and_counted(folders):
@@ -106,7 +106,7 @@ def test_long_texts_are_cut_and_counted(folders):
     seen = max(end for _, end in offsets)
     whole = [word for word in re.finditer(r"\w+", texts[6]) if word.end() <= seen]
     assert rows.ids.tolist() == [*range(len(whole)), 2**20, 2**20 + 1]
-    for limit, message in ((65, "takes 64 tokens at most"), (2, "only mark its ends")):
+    for limit, message in ((65, "takes 64 tokens at most"), (2, "special tokens that mark its ends")):
         with pytest.raises(InputError, match=message):
             extract(folders[0], texts, max_length=limit)
 
@@ -149,7 +149,7 @@ def test_models_in_memory_find_their_tokeniser_or_are_given_one(folders):
     for options in ({}, {"tokenizer": tokenizer}, {"tokenizer": folders[0]}):
         np.testing.assert_array_equal(extract(model, SENTENCES, **options)["hidden_states.1"].read(0, 10), expected)
     model.config._name_or_path = model.name_or_path = ""
-    with pytest.raises(InputError, match="which tokeniser belongs to it"):
+    with pytest.raises(InputError, match="does not know the tokeniser of"):
         extract(model, SENTENCES)
     with pytest.raises(InputError, match="tokenizer is an int"):
         extract(model, SENTENCES, tokenizer=3)
@@ -193,7 +193,7 @@ def test_lengths_and_devices_are_refused_before_the_model_is_loaded(folders, tmp
     for options, message in (
         ({"max_length": 9999}, "max_length is 9999, but bert takes 64 tokens at most"),
         ({"max_length": 9999, "tokenizer": folders[1]}, "bert takes 64 tokens at most"),
-        ({"device": "nosuch"}, "The device 'nosuch' is not available here"),
+        ({"device": "nosuch"}, "The device 'nosuch' is not available on this machine"),
     ):
         with pytest.raises(InputError, match=message):
             extract(folders[0], SENTENCES, **options)
@@ -205,7 +205,7 @@ def test_tokenisers_that_cannot_be_used_are_told(folders, tmp_path):
 
     bare = tmp_path / "bare"
     shutil.copytree(folders[0], bare, ignore=lambda _, names: [n for n in names if "token" in n or "vocab" in n])
-    with pytest.raises(InputError, match="holds no tokeniser"):
+    with pytest.raises(InputError, match="has no tokeniser"):
         extract(str(bare), SENTENCES)
     coded = tmp_path / "coded"
     shutil.copytree(bare, coded)
@@ -223,7 +223,7 @@ def test_tokenisers_that_cannot_be_used_are_told(folders, tmp_path):
         def __call__(self, texts, **options):
             return {"input_ids": [[1, 2] for _ in texts]}
 
-    with pytest.raises(InputError, match="does not tell which letters"):
+    with pytest.raises(InputError, match="does not give the letters of each token"):
         extract(folders[0], SENTENCES, pool="words", tokenizer=Slow())
     assert extract(folders[0], SENTENCES, tokenizer=Slow(), layers="hidden_states.0")["hidden_states.0"].shape == (
         10,

@@ -66,9 +66,9 @@ def test_a_module_of_weights_saved_under_a_wrapper_for_training(module, wrapper)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"model": "good.pt"}, "Name what makes their module"),
+        ({"model": "good.pt"}, "Name the function that makes the module"),
         ({"model": "my_decoders:ready"}, "a torch module is expected"),
-        ({"model": "my_decoders:decoder", "factory": "my_decoders:decoder"}, "a factory itself"),
+        ({"model": "my_decoders:decoder", "factory": "my_decoders:decoder"}, "already a factory"),
     ],
 )
 def test_what_makes_no_module_is_told(module, arguments, message):
@@ -97,18 +97,18 @@ def test_a_factory_alone():
         ({"model": "nowhere.pt"}, "There is no file nowhere.pt"),
         ({"model": "my_decoders.py"}, "no file of weights"),
         ({"model": "my_decoders:number"}, "returned an int"),
-        ({"model": "my_decoders:ready", "prefix": "a."}, "a factory itself"),
+        ({"model": "my_decoders:ready", "prefix": "a."}, "already a factory"),
         ({"model": "my_decoders:nothing"}, "cannot be imported: .*nothing"),
         ({"model": "no_such_package:decoder"}, "cannot be imported"),
         ({"model": "good.pt", "factory": "leaves_at_once:decoder"}, "cannot be imported: SystemExit: 7"),
         ({"model": "good.pt", "factory": "sys:exit"}, "The factory sys:exit failed: SystemExit"),
-        ({"model": "good.pt", "factory": "my_decoders"}, "package.module:function, not 'my_decoders'"),
+        ({"model": "good.pt", "factory": "my_decoders"}, "'my_decoders' must have the form package.module:function"),
         ({"model": "good.pt", "factory": "my_decoders:ready"}, "a torch module is expected"),
         ({"model": "good.pt", "factory": "my_decoders:constant"}, "a function that makes a module"),
         ({"model": "good.pt", "factory": "my_decoders:decoder", "prefix": "enc."}, "nothing named 'enc.'"),
         ({"model": "other.pt", "factory": "my_decoders:decoder"}, "do not fit the module: .*weight"),
-        ({"model": "good.pt"}, "no known decoder"),
-        ({"model": "tensor.pt"}, "holds no state dict"),
+        ({"model": "good.pt"}, "do not belong to a known decoder"),
+        ({"model": "tensor.pt"}, "contains no state dict"),
         ({"model": "code.pt"}, "never unpickles"),
         ({"model": "cut.safetensors"}, "damaged safetensors header"),
     ],
@@ -215,7 +215,7 @@ def test_several_state_dicts_are_listed_and_a_prefix_chooses():
     shadow = {f"module.{name}": w + 1 for name, w in state.items()}
     torch.save({"model": state, "ema": shadow}, "x.pt")
     listed = (
-        r"x.pt holds 2 state dicts: 'model' \(4 tensors: 0.weight \(5, 3\), 0.bias \(5,\), ...\), "
+        r"x.pt contains 2 state dicts: 'model' \(4 tensors: 0.weight \(5, 3\), 0.bias \(5,\), ...\), "
         r"'ema' \(4 tensors: module.0.weight \(5, 3\), module.0.bias \(5,\), ...\)\. "
         r"Choose one with prefix='model.' \(on the command line --prefix model.\)\.$"
     )
@@ -239,7 +239,7 @@ def test_several_state_dicts_are_listed_and_a_prefix_chooses():
 )
 def test_what_is_there_instead_of_a_state_dict_is_listed(saved, contents):
     torch.save(saved, "x.pt")
-    with pytest.raises(InputError, match=rf"x.pt holds no state dict, .* {contents} Save one with"):
+    with pytest.raises(InputError, match=rf"x.pt contains no state dict .* {contents} Save one with"):
         load_weights("x.pt")
 
 

@@ -140,7 +140,7 @@ def test_what_cannot_be_compared_is_told(twins):
         nearid.compare_heads(g, h, f, other, biases=[*biases, None])
     with pytest.raises(InputError, match="1 names were given"):
         nearid.compare_heads(g, h, f, other, names=["a"])
-    with pytest.raises(InputError, match="a vector of numbers is expected"):
+    with pytest.raises(InputError, match="a one-dimensional array of finite numbers is expected"):
         nearid.compare_heads(g, h, f, other, biases=[np.full(20, np.nan), None])
 
 

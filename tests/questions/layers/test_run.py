@@ -60,7 +60,11 @@ def test_ids_pair_the_rows(sides):
     left = {k: nearid.arrays.open_rows(v, ids=np.arange(400)) for k, v in x.items()}
     right = {k: nearid.arrays.open_rows(v[order][:390], ids=order[:390]) for k, v in y.items()}
     found = compare_layers(left, right, measures="r2")
-    assert found.n == 390 and found["r2"][0, 0] > 0.99 and "found no partner" in found.alerts[0].message
+    assert (
+        found.n == 390
+        and found["r2"][0, 0] > 0.99
+        and "are left out: the other side has no row with the same" in found.alerts[0].message
+    )
 
     def distance(a, b):
         return np.abs(a[:, :2] - b[:, :2]).max()
@@ -89,7 +93,7 @@ def test_a_layer_that_does_not_vary(sides):
     [
         ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
         ({"measures": []}, "No measure between layers is given. There are: cka"),
-        ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
+        ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures have the name <lambda>"),
         ({"folds": 1}, "folds is 1, but a whole number between 2 and 255"),
         ({"svcca_k": 0}, "svcca_k"),
         ({"layers": "z*"}, "nothing named 'z\\*'"),
@@ -123,7 +127,7 @@ def test_layers_with_and_without_an_index_are_paired_in_one_way(rng):
     right = {"c": pd.DataFrame(x[order], index=order + 7)}
     found = compare_layers(left, right, measures="r2,epsilon")
     assert found["r2"].min() > 0.999 and found["epsilon"].max() < 1e-6
-    assert [a.message for a in found.alerts] == ["x:b has no index: its rows are taken to be in the order of x:a."]
+    assert [a.message for a in found.alerts] == ["x:b has no index. Its rows are assumed to be in the order of x:a."]
 
 
 def test_layers_whose_names_are_equal_as_text_are_refused(rng):

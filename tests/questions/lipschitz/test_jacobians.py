@@ -132,16 +132,16 @@ def test_rows_are_batched_by_the_size_of_all_derivatives():
         (lambda z: z.argmax(1, keepdim=True), "int64, which has no derivative"),
         (lambda z: z.sum(1), r"shape \(3,\)"),
         (lambda z: z[:2], "torch.vmap"),
-        (lambda z: z[:, :0], r"shape \(3, 0\), which holds no numbers"),
+        (lambda z: z[:, :0], r"shape \(3, 0\), which contains no numbers"),
         (lambda z: torch.ones(4, 6) @ z, "cannot take latents"),
-        (nn.Linear(D + 1, 2).double(), "another width"),
-        (lambda z: z @ torch.ones(D, 6).half(), r"shape \(3, 4\), torch.float32: .* another precision"),
-        (lambda z: z - z.mean(0), "rows influence one another"),
-        (lambda z: z + torch.rand_like(z), "drawn at random"),
+        (nn.Linear(D + 1, 2).double(), "Check the width"),
+        (lambda z: z @ torch.ones(D, 6).half(), r"shape \(3, 4\), torch.float32: .* Check the width and the dtype"),
+        (lambda z: z - z.mean(0), "differs between a batch and the row alone"),
+        (lambda z: z + torch.rand_like(z), "the decoder is random"),
         (lambda z: z.detach() * 2, "cannot be differentiated"),
         (torch.inference_mode()(lambda z: z * 2), "cannot be differentiated"),
         (lambda z: torch.from_numpy(z.detach().numpy() * 2), "cannot be differentiated"),
-        (nn.Linear(D, 2).half(), "float16, too coarse"),
+        (nn.Linear(D, 2).half(), "float16, which is too imprecise"),
     ],
 )
 def test_what_cannot_be_used_is_told(decoder, message):
@@ -178,10 +178,10 @@ def test_a_decoder_in_half_precision(rng):
 
 
 MIXING = {
-    "statistics of the batch": (lambda z: nn.functional.batch_norm(z, None, None, training=True), "not one alone"),
-    "attention across rows": (lambda z: torch.softmax(z @ z.T, 1) @ z, "another output in a batch than alone"),
-    "a little of the mean": (lambda z: z + 1e-4 * z.mean(0), "derivative of a row by another row is not 0"),
-    "a little of the rows before": (lambda z: z + 1e-4 * z.cumsum(0), "derivative of a row by another row is not 0"),
+    "statistics of the batch": (lambda z: nn.functional.batch_norm(z, None, None, training=True), "not a single row"),
+    "attention across rows": (lambda z: torch.softmax(z @ z.T, 1) @ z, "differs between a batch and the row alone"),
+    "a little of the mean": (lambda z: z + 1e-4 * z.mean(0), "output of a row depends on other rows"),
+    "a little of the rows before": (lambda z: z + 1e-4 * z.cumsum(0), "output of a row depends on other rows"),
 }
 
 

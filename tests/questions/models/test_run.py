@@ -167,7 +167,7 @@ def test_what_has_no_key_is_not_kept(network, inputs, place):
 
 
 def test_what_the_first_model_would_use_up_is_refused(network, inputs, calls):
-    with pytest.raises(InputError, match="The data is a generator, which the first model would use up"):
+    with pytest.raises(InputError, match="The data is a generator, which can be read only once"):
         quick(network(0), network(1), (inputs[at : at + 60] for at in range(0, 240, 60)))
     assert not calls
 

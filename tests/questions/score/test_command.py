@@ -83,7 +83,7 @@ def test_bad_files_get_a_sentence(refused, files, tmp_path):
     (tmp_path / "gap.csv").write_text("a,b\n" + "\n".join(f"{i},{i % 3}" if i != 5 else ",1" for i in range(300)))
     assert "row 5" in refused("score", "z.npy", "gap.csv")
     (tmp_path / "semi.csv").write_text("a;b\n" + "\n".join(f"{i}.5;{i % 3}" for i in range(300)))
-    assert "separated by something else" in refused("score", "z.npy", "semi.csv")
+    assert "Check that the cells are separated by" in refused("score", "z.npy", "semi.csv")
     (tmp_path / "slip.csv").write_text("a\n" + "\n".join("n/a?" if i == 7 else f"{i}.5" for i in range(300)))
     assert "'n/a?' at row 7" in refused("score", "z.npy", "slip.csv")
     (tmp_path / "empty.csv").write_text("a,b\n" + "\n".join(f"{'' if i == 9 else 'x'},{i}" for i in range(300)))

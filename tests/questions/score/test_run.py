@@ -420,7 +420,7 @@ def test_blocks_are_a_column_of_either_table_and_no_factor(rng, tmp_path):
             assert found.measures[name].overall.low == pytest.approx(expected.measures[name].overall.low, abs=1e-9)
     for measure in (nearid.r2, nearid.mcc, nearid.sap):
         assert measure(z, factors, blocks="plate").value == measure(z, u, blocks=text).value != measure(z, u).value
-    with pytest.raises(InputError, match="no factor beside its column of blocks"):
+    with pytest.raises(InputError, match="has no factors: its only column is"):
         score(z, {"plate": plate}, blocks="plate")
     with pytest.raises(InputError, match=r"latents or factors has no column 'plat'.*Did you mean 'plate'"):
         score(z, factors, blocks="plat")
@@ -468,7 +468,7 @@ def test_rows_in_order_are_told_and_left_as_they_are(rng):
     z, u = steps[:, :3], steps[:, 3:]
     found = score(z, u, measures="r2", permutations=1)
     (told,) = [a.message for a in found.alerts if a.code == "serial_rows"]
-    assert "--blocks" in told and "take the rows as independent" in told
+    assert "--blocks" in told and "assume independent rows" in told
     quiet = score(z, u, measures="r2", permutations=1, blocks="none")
     assert "serial_rows" not in codes(quiet) and quiet.measures["r2"].overall == found.measures["r2"].overall
     order = rng.permutation(600)

@@ -54,11 +54,11 @@ def test_zarr_and_ids(nearid, fitted, tmp_path):
         (["model", "missing.npy", "-o", "s.npy"], "There is no file named 'missing.npy'"),
         (["model", "new.npy", "-o", "s.csv"], "Rows are written as .npy"),
         (["model", "new.npy", "-o", "no/s.npy"], "There is no folder"),
-        (["model", "new.npy", "-o", "x.npy"], "exists already"),
+        (["model", "new.npy", "-o", "x.npy"], "already exists"),
         (["model", "new.npy", "-o", "new.npy", "--overwrite"], "would damage the input"),
         (["model", "rows.ids.npy", "-o", "rows.npy", "--overwrite"], "would damage the input"),
-        (["model", "narrow.npy", "-o", "s.npy"], "narrow.npy has 3 columns; 4 were fitted"),
-        (["model", "narrow.npy", "-o", "s.npy", "--inverse"], "4 components a row"),
+        (["model", "narrow.npy", "-o", "s.npy"], "narrow.npy has 3 columns, but the fit used 4"),
+        (["model", "narrow.npy", "-o", "s.npy", "--inverse"], "4 columns are expected, one for each component"),
         (["model", "nan.npy", "-o", "s.npy"], "nan at row 7, column 1"),
     ],
 )
@@ -78,7 +78,7 @@ def test_bad_input_gets_a_sentence(refused, fitted, tmp_path, args, words):
 
 def test_bad_input_has_exit_code_2(nearid, fitted):
     done = nearid("apply", "model", "new.npy", "-o", "x.npy")
-    assert done.returncode == 2 and done.stderr.startswith("nearid: x.npy exists already")
+    assert done.returncode == 2 and done.stderr.startswith("nearid: x.npy already exists")
 
 
 def test_rows_with_nan_become_nan_on_request(nearid, fitted, tmp_path):

@@ -152,7 +152,7 @@ def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, m
 def goes_on(nearid, folder):
     """The same command takes up what an interrupted one has left."""
     done = nearid(*LONG_FIT)
-    assert done.returncode == 0 and "Going on after" in done.stderr
+    assert done.returncode == 0 and "Continuing after" in done.stderr
     assert sorted(os.listdir(folder / "out")) == WRITTEN
 
 

@@ -102,7 +102,7 @@ def test_an_interrupted_fit_goes_on_and_ends_at_the_same_place(x, tmp_path):
     assert os.listdir(tmp_path / "out") == ["checkpoint.safetensors"]
     assert "run the same command again" in left_behind(tmp_path / "out")
     found, said = run(tmp_path / "out", x)
-    assert "Going on after" in said[0]
+    assert "Continuing after" in said[0]
     assert sorted(os.listdir(tmp_path / "out")) == ["components.npy", "model.json", "model.safetensors"]
     assert found.converged_
     np.testing.assert_allclose(found.components_, whole.components_, atol=1e-4 * np.abs(whole.components_).max())
@@ -131,9 +131,9 @@ def test_components_are_written_when_only_they_are_missing(x, tmp_path, monkeypa
         run(tmp_path / "out", x, progress=stopping_after(0))
     assert sorted(os.listdir(tmp_path / "out")) == ["model.json", "model.safetensors"]
     assert "write its components" in left_behind(tmp_path / "out")
-    with pytest.raises(InputError, match="holds a model already"):
+    with pytest.raises(InputError, match="already contains a model"):
         run(tmp_path / "out", x, tol=1e-3)
-    with pytest.raises(InputError, match="holds a model already"):
+    with pytest.raises(InputError, match="already contains a model"):
         run(tmp_path / "out", x + 1)
     monkeypatch.setattr(ICA, "fit_rows", lambda *args, **kwargs: pytest.fail("fitted again"))
     found, said = run(tmp_path / "out", x)
@@ -152,21 +152,21 @@ def test_a_change_of_one_number_is_another_input(x, tmp_path):
         run(tmp_path / "fit", changed)
     with pytest.raises(Stop):
         run(tmp_path / "components", x, progress=stopping_after(0))
-    with pytest.raises(InputError, match="holds a model already"):
+    with pytest.raises(InputError, match="already contains a model"):
         run(tmp_path / "components", changed)
 
 
 def test_a_finished_model_is_replaced_only_on_request(x, tmp_path):
     first, _ = run(tmp_path / "out", x)
     for restart in (False, True):
-        with pytest.raises(InputError, match=r"holds a model already.*--overwrite"):
+        with pytest.raises(InputError, match=r"already contains a model.*--overwrite"):
             run(tmp_path / "out", x, n_components=2, restart=restart)
     with pytest.raises(Stop):
         run(tmp_path / "out", x, n_components=2, overwrite=True, progress=stopping_after(3))
     assert ICA.load(tmp_path / "out").n_components_ == 6
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), first.transform(x))
     _, said = run(tmp_path / "out", x, n_components=2, overwrite=True, format="zarr")
-    assert "Going on" in said[0]
+    assert "Continuing" in said[0]
     assert sorted(os.listdir(tmp_path / "out")) == ["components.zarr", "model.json", "model.safetensors"]
 
 
@@ -174,7 +174,7 @@ def test_a_damaged_model_can_be_replaced(x, tmp_path):
     run(tmp_path / "out", x)
     (tmp_path / "out" / "components.npy").unlink()
     (tmp_path / "out" / "model.json").write_text("{")
-    with pytest.raises(InputError, match="holds a model already"):
+    with pytest.raises(InputError, match="already contains a model"):
         run(tmp_path / "out", x)
     assert run(tmp_path / "out", x, overwrite=True)[0].converged_
 
@@ -218,7 +218,7 @@ def test_the_input_is_not_among_the_outputs(tmp_path):
 def test_a_search_that_ran_out_of_passes_goes_on(x, tmp_path):
     found, _ = run(tmp_path / "out", x, max_passes=3, tol=1e-8)
     assert not found.converged_ and (tmp_path / "out" / "checkpoint.safetensors").exists()
-    with pytest.raises(InputError, match="goes on with a search that ran out of passes"):
+    with pytest.raises(InputError, match="continues a search that ran out of passes"):
         run(tmp_path / "out", x)
     again, said = run(tmp_path / "out", x, overwrite=True, tol=1e-8)
     assert again.converged_ and "after 3 passes" in said[0]
@@ -435,19 +435,19 @@ def dim(tensors):
         (lambda k: k.path.write_bytes(k.path.read_bytes()[:-8]), "not a whole safetensors file"),
         (lambda k: k.path.write_bytes(b""), "not a checkpoint of nearid unmix, or it is damaged"),
         (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a checkpoint of nearid unmix, or it is damaged"),
-        (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
-        (lambda k: rewrite(k, nearid_checkpoint="3"), "not a checkpoint that this nearid can read"),
-        (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),
-        (lambda k: rewrite(k, stage=json.dumps(["coffee"])), "not a checkpoint that this nearid can read"),
+        (lambda k: os.truncate(k.path, 1 << 40), "truncated, or not the right file"),
+        (lambda k: rewrite(k, nearid_checkpoint="3"), "not a checkpoint that this version of nearid can read"),
+        (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this version of nearid can read"),
+        (lambda k: rewrite(k, stage=json.dumps(["coffee"])), "not a checkpoint that this version of nearid can read"),
         (lambda k: rewrite(k, identity="[]"), "does not say of what"),
         (lambda k: rewrite(k, identity="{"), "does not say of what"),
         (lambda k: rewrite(k, lambda t: t.update(signs=np.ones(2))), "do not fit together"),
         (lambda k: rewrite(k, lambda t: t.pop("signs")), "do not fit together"),
-        (lambda k: rewrite(k, lambda t: t.update(rotation=np.eye(5), signs=np.ones(5))), "holds no rotation"),
-        (lambda k: rewrite(k, lambda t: t.update(rotation=np.full((3, 3), 1e300))), "holds no rotation"),
+        (lambda k: rewrite(k, lambda t: t.update(rotation=np.eye(5), signs=np.ones(5))), "contains no rotation"),
+        (lambda k: rewrite(k, lambda t: t.update(rotation=np.full((3, 3), 1e300))), "contains no rotation"),
         (lambda k: rewrite(k, spoil), "NaN or infinity in gradients"),
-        (lambda k: rewrite(k, shear), "holds no rotation"),
-        (lambda k: rewrite(k, dim), "holds no rotation"),
+        (lambda k: rewrite(k, shear), "contains no rotation"),
+        (lambda k: rewrite(k, dim), "contains no rotation"),
     ],
 )
 def test_damaged_checkpoints_are_told(keeper, point, damage, words):

@@ -1,4 +1,4 @@
-"""File formats, a module for each; all of them are registered here."""
+"""File formats, one module per format. Importing this package registers all of them."""
 
 from nearid.arrays.formats import csv, hdf5, layers, npy, parquet, safetensors, torch, zarr
 from nearid.arrays.formats.registry import register

@@ -20,15 +20,25 @@ from nearid.base.errors import InputError
 from nearid.base.limits import available_memory, check_memory
 
 _GZIP = b"\x1f\x8b"
-# Columns from which pyarrow's threads take longer than one alone, and its guesses of their types longer than all else.
+# With more columns than this, one thread of pyarrow is faster than several, and guessing column types dominates.
 _WIDE = 10_000
-_GAPS = ("", "#N/A", "#NA", "1.#IND", "N/A", "NA", "NULL", "n/a", "null")  # beside what float() takes, as nan
+_GAPS = (
+    "",
+    "#N/A",
+    "#NA",
+    "1.#IND",
+    "N/A",
+    "NA",
+    "NULL",
+    "n/a",
+    "null",
+)  # in addition to what float() accepts, such as nan
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 _FRACTION = re.compile(r"-?[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?")
 
 
 def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
-    """Load the numeric columns of a .csv or .tsv file, which may be compressed (.gz)."""
+    """Return the numeric columns of a .csv or .tsv file, which may be compressed (.gz), as rows in memory."""
     refuse_key(name, key)
     table, has_header, notes = read_text(path, name, ids)
     columns = [_column(label, column) for label, column in zip(table.column_names, table.columns, strict=True)]
@@ -39,22 +49,22 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
 
 
 def csv_columns(path: str, name: str, ids: str | None) -> Columns:
-    """Load all columns of a file of text."""
+    """Return all columns of a text file."""
     table, _, notes = read_text(path, name, ids)
     return arrow_columns(name, table, ids, plain_ids, notes)
 
 
 def csv_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
-    """Names of all columns of a file of text, and the values of one."""
+    """Return the names of all columns of a text file, and the values of one."""
     table, _, _ = read_text(path, name, wanted)
     column = only(table.column_names) if wanted is None else wanted
-    # Of two columns of one name neither is meant.
+    # If two columns have the wanted name, neither is used.
     found = table.column_names.count(column) == 1
     return table.column_names, plain_ids(table.column(column)) if found else None
 
 
 def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[str, ...]]:
-    """All columns of a file of text as a pyarrow table, whether its first line names them, and notes on that."""
+    """Return all columns of a text file as a pyarrow table, whether its first line is a header, and notes on that."""
     import pyarrow as pa
 
     delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
@@ -88,9 +98,9 @@ def _open_text(path: str) -> Any:
 
 
 def _memory_needed(path: str, delimiter: str) -> int:
-    """Bytes that reading takes, about: twice the text, or two numbers for each cell where cells are short.
+    """Return the approximate number of bytes that reading needs: twice the text, or two numbers per cell if more.
 
-    pyarrow ends the process where it finds no memory, so that this is asked before.
+    If pyarrow runs out of memory, the process ends, so this is checked before.
     """
     ends, limit, size, cells = (delimiter.encode(), b"\n"), available_memory(), 0, 0
     packed = path.lower().endswith(".gz")
@@ -99,7 +109,7 @@ def _memory_needed(path: str, delimiter: str) -> int:
             size, cells = size + len(piece), cells + sum(piece.count(end) for end in ends)
             if not packed or (limit is not None and max(2 * size, 16 * cells) > limit):
                 break
-    # Text that is not packed is as long as its file, and its first part tells how short the cells are.
+    # Uncompressed text is as long as its file. Its first part shows how short the cells are.
     whole = 1.0 if packed or not size else os.path.getsize(path) / size
     return int(whole * max(2 * size, 16 * cells))
 
@@ -110,7 +120,7 @@ def _starts_with(path: str, mark: bytes) -> bool:
 
 
 def _header(path: str, name: str, delimiter: str) -> tuple[list[list[str]], bool, tuple[str, ...]]:
-    """Cells of the first two lines, whether the first line names the columns, and notes on that."""
+    """Return the cells of the first two lines, whether the first line is a header, and notes on that."""
     with _open_text(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         lines = list(islice(filter(None, csv.reader(text, delimiter=delimiter)), 2))
@@ -121,9 +131,10 @@ def _header(path: str, name: str, delimiter: str) -> tuple[list[list[str]], bool
     gaps = [at for at, cell in enumerate(first) if cell in _GAPS]
     if not numbers or (_counts_up(numbers) and gaps in ([], [0])):
         return lines, True, ()
-    # A first line of data would be lost as names; one that begins with a gap is a header above an index.
+    # A first line of data would be lost if it were read as names. A first line with an empty first cell is the header
+    # of a table with an index.
     if len(numbers) + len(gaps) == len(first) and gaps != [0]:
-        note = f"The first line of {name} holds numbers and gaps; it is read as data, not as column names."
+        note = f"The first line of {name} holds numbers and empty cells, so it is read as data, not as column names."
         return lines, False, (note,)
     note = (
         f"The first line of {name} is read as column names, although it holds numbers, such as {numbers[0]!r}. "
@@ -134,14 +145,14 @@ def _header(path: str, name: str, delimiter: str) -> tuple[list[list[str]], bool
 
 def _all_numbers(name: str, first: list[str], second: list[list[str]]) -> tuple[bool, tuple[str, ...]]:
     counting = first == [str(at) for at in range(len(first))]
-    # pandas names the columns of an unnamed frame 0, 1, 2, ...; two of them could as well be numbers.
+    # pandas names the columns of a frame without names 0, 1, 2, ... With two columns, these could also be data.
     if counting and (len(first) > 2 or any(not cell.strip("+- ").isdigit() for line in second for cell in line)):
-        return True, (f"The first line of {name} counts 0 to {len(first) - 1}; it is read as column names.",)
-    return False, (f"The first line of {name} holds numbers; it is read as data, not as column names.",)
+        return True, (f"The first line of {name} counts 0 to {len(first) - 1}, so it is read as column names.",)
+    return False, (f"The first line of {name} holds numbers, so it is read as data, not as column names.",)
 
 
 def _counts_up(cells: list[str]) -> bool:
-    """Whether cells are integers one after the other, as columns are numbered."""
+    """Return whether the cells are consecutive integers, like column numbers."""
     if not all(cell.isdecimal() for cell in cells):
         return False
     start = int(cells[0])
@@ -161,13 +172,13 @@ def _read_table(path: str, delimiter: str, lines: list[list[str]], has_header: b
     import pyarrow.csv
 
     width = len(lines[0]) if lines else 0
-    # A line must fit into a block; one with a hundred thousand columns exceeds the default of 1 MB.
+    # A line must fit into a block. A line with a hundred thousand columns exceeds the default of 1 MB.
     read = pyarrow.csv.ReadOptions(
         autogenerate_column_names=not has_header, block_size=1 << 24, use_threads=width < _WIDE
     )
     # In a single column an empty line is a missing value.
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=width > 1)
-    # Ids as text first: as numbers, 007 would become 7.
+    # Ids are read as text, because 007 would become 7 as a number.
     known = {} if ids is None else {ids: pa.string()}
 
     def table(types: dict[str, Any]) -> Any:
@@ -177,12 +188,12 @@ def _read_table(path: str, delimiter: str, lines: list[list[str]], has_header: b
         try:
             return table(_fractions(lines, has_header) | known)
         except pa.ArrowInvalid:
-            pass  # text further down, or a file that cannot be read: pyarrow says which
+            pass  # text in a later line, or a damaged file: the next attempt raises the error of pyarrow
     return _without_last_gaps(table(known)) if width == 1 else table(known)
 
 
 def _fractions(lines: list[list[str]], has_header: bool) -> dict[str, Any]:
-    """Columns whose first value has a fraction: they hold float64, or text."""
+    """Return the columns whose first value has a fraction, so that they hold float64 or text."""
     import pyarrow as pa
 
     names = lines[0] if has_header else [f"f{at}" for at in range(len(lines[0]))]
@@ -192,7 +203,7 @@ def _fractions(lines: list[list[str]], has_header: bool) -> dict[str, Any]:
 
 
 def _without_last_gaps(table: Any) -> Any:
-    """A table of one column without the empty lines that a file may end in."""
+    """Return a table of one column without empty lines at the end of the file."""
     present = np.flatnonzero(np.asarray(table.column(0).is_valid()))
     return table.slice(0, int(present[-1]) + 1) if len(present) else table
 
@@ -201,14 +212,15 @@ def _column(name: str, values: Any) -> Column:
     import pyarrow as pa
 
     if pa.types.is_null(values.type):
-        # A name promises values, so missing ones must be seen; a nameless one comes from a final delimiter.
+        # An empty column with a name should hold values, so it is kept and its missing values are reported. An empty
+        # column without a name comes from a delimiter at the end of each line.
         return Column(name, numeric=name != "")
     numeric = is_number(values.type)
     return Column(name, numeric, example=None if numeric else _first_text(values))
 
 
 def _first_text(column: Any) -> str | None:
-    """The first value that is no number, to show why the column is not numeric."""
+    """Return the first value that is not a number, to show why the column is not numeric."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -220,7 +232,7 @@ def _first_text(column: Any) -> str | None:
 
 
 def plain_ids(column: Any) -> np.ndarray:
-    """Ids of a column of text: integers where all are written as such, without leading zeros."""
+    """Return the ids of a text column, as integers if all of them are integers without leading zeros."""
     ids = np.asarray(column.to_pylist(), object)
     try:
         integers = [int(value) for value in ids]

@@ -1,4 +1,4 @@
-"""HDF5 files, such as .mat 7.3; and AnnData, in .h5ad files (read without anndata) and in memory."""
+"""HDF5 files such as .mat 7.3, and AnnData in .h5ad files (read without anndata) and in memory."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Hdf5Contents(Contents):
 
 
 class Hdf5Rows(Rows):
-    """Rows of the dataset at `key`; the file is opened for each block, so that other processes can read the rows."""
+    """Rows of the dataset at `key`. The file is opened for each block, so that other processes can read the rows."""
 
     def __init__(self, path: str, name: str, key: str, ids: Any) -> None:
         self._path, self.key = path, key
@@ -60,7 +60,7 @@ class Hdf5Rows(Rows):
 
 @contextmanager
 def opened(path: str, name: str) -> Iterator[Any]:
-    """An HDF5 file open for reading. If it is damaged, the error is one sentence."""
+    """Open an HDF5 file for reading. If it is damaged, the error is one sentence."""
     import h5py
 
     advice = "Close the program that writes it, or write or copy it again."
@@ -82,7 +82,7 @@ def _declared(file: Any) -> dict[str, Entry]:
 
 
 def find_dataset(file: Any, name: str, key: str, option: str) -> Any:
-    """The dataset at `key`, reached without following a link that could leave the file."""
+    """Return the dataset at `key`, without following links that could lead to another file."""
     import h5py
 
     item = file
@@ -93,29 +93,31 @@ def find_dataset(file: Any, name: str, key: str, option: str) -> Any:
         if link is None:
             raise not_found(name, option, key, _declared(file))
         if isinstance(link, h5py.SoftLink):
-            raise InputError(f"{name} has only a link at {key!r}. Name its target {link.path!r} instead.")
+            raise InputError(f"{key!r} in {name} is a link. Give its target {link.path!r} instead.")
         if isinstance(link, h5py.ExternalLink):
             raise InputError(
-                f"{name} has at {key!r} a link to another file, {link.filename!r}, which is not followed. "
+                f"{key!r} in {name} is a link to another file, {link.filename!r}, which nearid does not follow. "
                 "Open that file instead."
             )
         item = item[part]
     if isinstance(item, h5py.Group):
-        sparse = "a sparse matrix; make it dense" if "indptr" in item else "a group"
-        raise InputError(f"{name} has at {key!r} {sparse}, not a dataset. It holds {', '.join(map(repr, item))}.")
+        if "indptr" in item:
+            raise InputError(f"{key!r} in {name} is a sparse matrix, not a dataset. Store it as a dense matrix.")
+        raise InputError(f"{key!r} in {name} is a group, not a dataset. It holds {', '.join(map(repr, item))}.")
     if item.shape is None:
-        raise InputError(f"{name} has at {key!r} an empty dataset, but rows of numbers are expected.")
+        raise InputError(f"{key!r} in {name} is an empty dataset, but rows of numbers are expected.")
     if item.is_virtual or item.external:
         raise InputError(
-            f"{name} keeps the numbers of {key!r} in other files, which are not read. Copy them into one dataset first."
+            f"{name} stores the numbers of {key!r} in other files, which nearid does not read. Copy them into one "
+            "dataset first."
         )
     return item
 
 
 def check_complete(dataset: Any, label: str) -> None:
-    """Refuse storage that was never written, which HDF5 would read as the fill value."""
+    """Raise an error if parts of a dataset were never written, because HDF5 would read them as the fill value."""
     if dataset.chunks is None:
-        # Of the type in the file: numpy has none for some, as bfloat16, and widens them.
+        # The size of the type in the file: numpy reads types that it does not have, such as bfloat16, as wider ones.
         promised, held, unit = dataset.size * dataset.id.get_type().get_size(), dataset.id.get_storage_size(), "bytes"
     else:
         sizes = zip(dataset.shape, dataset.chunks, strict=True)
@@ -127,13 +129,13 @@ def check_complete(dataset: Any, label: str) -> None:
         check_memory(f"A chunk of {label}", math.prod(dataset.chunks) * dataset.dtype.itemsize, "Use smaller chunks.")
     if held < promised:
         raise InputError(
-            f"{label} has {held} of its {promised} {unit}: the rest was never written and would read as "
-            f"{dataset.fillvalue}. Finish writing it; if those rows really hold that value, write them out."
+            f"{label} has only {held} of its {promised} {unit}: the others were never written and would be read as "
+            f"{dataset.fillvalue}. Finish writing it. If those rows really hold this value, write it explicitly."
         )
 
 
 def read_values(dataset: Any, label: str, rows: slice | tuple[()]) -> np.ndarray:
-    """Rows of a dataset."""
+    """Return rows of a dataset."""
     try:
         return np.asarray(dataset[rows])
     except OSError as error:
@@ -143,12 +145,12 @@ def read_values(dataset: Any, label: str, rows: slice | tuple[()]) -> np.ndarray
         ) from None
 
 
-# Parts that have a row for each observation, which obs_names name.
+# Parts with one row per observation, whose ids are obs_names.
 OBSERVED = ("X", "obsm", "layers", "raw")
 
 
 class H5adContents(Hdf5Contents):
-    """The datasets of an .h5ad file; entries of obsm need no path, and obs_names name what has a row for each."""
+    """The datasets of an .h5ad file. Entries of obsm need no path; obs_names are the ids."""
 
     def find(self, wanted: str, option: str) -> str:
         place = wanted.strip("/")
@@ -161,7 +163,7 @@ class H5adContents(Hdf5Contents):
         return super().find(place, option)
 
     def beside(self, wanted: str | None) -> tuple[list[str], Any]:
-        """Columns of obs."""
+        """Return the names of the columns of obs, and the values of the wanted one."""
         with opened(self.path, self.name) as file:
             obs = _group(file, "obs")
             names = [name for name in obs or () if not name.startswith("__")]
@@ -180,7 +182,7 @@ class H5adContents(Hdf5Contents):
 
 
 def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> MemoryRows:
-    """Open an entry of obsm, X or an entry of layers of an AnnData object."""
+    """Return rows of an entry of obsm, of X, or of an entry of layers of an AnnData object."""
     parts = {"X": cells.X, **{f"layers/{entry}": values for entry, values in cells.layers.items()}}
     parts |= {f"obsm/{entry}": values for entry, values in cells.obsm.items()}
     place = _only_embedding(name, list(cells.obsm)) or "X" if key is None else key.strip("/")
@@ -189,7 +191,7 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
         held = [entry.removeprefix("obsm/") for entry, values in parts.items() if values is not None]
         raise not_found(name, "key", place.removeprefix("obsm/"), held)
     if is_sparse(parts[place]):
-        raise InputError(f"{place} of {name} is sparse. Give an embedding in obsm, or make it dense.")
+        raise InputError(f"{place} of {name} is sparse. Give an embedding in obsm, or convert it to a dense matrix.")
     index = cells.obs_names.astype(str)
     column = None if ids is None else ids.removeprefix("obs/")
     if column is not None and column != "_index":
@@ -203,16 +205,16 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
 
 
 def _only_embedding(name: str, held: Sequence[str]) -> str | None:
-    """The entry of obsm to read where no key names one: the only one, or None where there is none."""
+    """Return the entry of obsm to read without a key: the only entry, or None if obsm is empty."""
     if len(held) > 1:
         raise InputError(
-            f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key)."
+            f"{name} has several embeddings in obsm: {', '.join(held)}. Choose one: key={held[0]!r} (--key)."
         )
     return f"obsm/{held[0]}" if held else None
 
 
 def _group(file: Any, part: str) -> Any:
-    """A group of the file, unless it is only a link that could leave the file."""
+    """Return a group of the file, unless it is a link that could lead to another file."""
     import h5py
 
     here = isinstance(file.get(part, getlink=True), h5py.HardLink) and isinstance(file[part], h5py.Group)
@@ -220,7 +222,7 @@ def _group(file: Any, part: str) -> Any:
 
 
 def _obs_column(file: Any, name: str, column: str) -> np.ndarray:
-    """Values of a column of obs; None where one is missing."""
+    """Return the values of a column of obs, with None for missing values."""
 
     def read(place: str) -> np.ndarray:
         return read_values(find_dataset(file, name, place, "blocks"), f"{name}:{place}", slice(None))
@@ -229,7 +231,7 @@ def _obs_column(file: Any, name: str, column: str) -> np.ndarray:
     parts = _group(file["obs"], column)
     if parts is None:
         values = read(place)
-        # Of an early anndata, which kept the categories elsewhere: their numbers.
+        # Early versions of anndata stored the categories elsewhere, so these are the numbers of the categories.
         is_missing = values < 0 if "categories" in file[place].attrs else None
     elif "codes" in parts:
         codes = read(f"{place}/codes")
@@ -243,13 +245,13 @@ def _obs_column(file: Any, name: str, column: str) -> np.ndarray:
 
 
 def _obs_names(file: Any, name: str) -> np.ndarray | None:
-    """The index of obs; None where there is none, as in a file of an early anndata."""
+    """Return the index of obs; None if there is none, as in files of early versions of anndata."""
     obs = _group(file, "obs")
     column = None if obs is None else obs.attrs.get("_index")
     if not isinstance(column, str):
         return None
     place = f"obs/{column}"
-    # Text that may be missing is stored as values and a mask.
+    # Text with missing values is stored as values and a mask.
     place += "/values" if _group(obs, column) is not None else ""
     return read_values(find_dataset(file, name, place, "ids"), f"{name}:{place}", slice(None))
 

@@ -1,4 +1,4 @@
-"""Folders of extracted layers: a file for each layer, the ids of the rows beside them, and what made them."""
+"""Folders of extracted layers: one file per layer, a file with the ids of the rows, and a manifest."""
 
 import json
 import os
@@ -22,16 +22,16 @@ FORMAT = 1
 
 
 class LayerRows(Mapping[str, Rows]):
-    """Layers of a model as rows of numbers, by name.
+    """Layers of a model as rows of numbers: a mapping from layer names to `Rows`.
 
     Attributes
     ----------
     folder : Path or None
-        Where they are; None in memory.
+        The folder that holds the layers. None if they are in memory.
     provenance : dict
-        What made them: model and data with their hashes, layers, pooling, options and versions.
+        How the layers were made: model and data with their hashes, layers, pooling, options and versions.
     labels : ndarray of shape (n,) or None
-        A label for each row, if the extraction wrote labels.
+        One label per row, if the extraction wrote labels.
     """
 
     def __init__(
@@ -46,7 +46,12 @@ class LayerRows(Mapping[str, Rows]):
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """The layers of a folder that `extract` wrote."""
+        """Return the layers of a folder that `extract` wrote.
+
+        Parameters
+        ----------
+        folder : str or PathLike
+        """
         place = local_path(folder)
         if not is_extraction(place):
             raise InputError(
@@ -75,18 +80,20 @@ class LayerRows(Mapping[str, Rows]):
 
 
 def is_extraction(folder: Path) -> bool:
-    """Whether a folder holds extracted layers."""
+    """Return whether a folder holds extracted layers."""
     return os.path.isfile(folder / MANIFEST)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What a folder says of its layers and of what made them, checked as far as it is used."""
+    """Return the manifest of a folder of layers. The parts that nearid uses are checked."""
     path = folder / MANIFEST
     with damage_told(str(path), "extraction.json"):
         manifest = json.loads(path.read_text(encoding="utf-8"))
     match manifest:
         case {"format": int(version)} if version > FORMAT:
-            raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
+            raise InputError(
+                f"{path} has format {version}, but this version of nearid reads formats up to {FORMAT}. Update nearid."
+            )
         case {"format": 1, "rows": int(n), "layers": dict(layers), "model": {"name": str()}} if layers:
             named = (manifest.get("blocks"), BLOCKS), (manifest.get("labels"), LABELS)
             known = isinstance(manifest.get("data", {}), dict) and all(name in (None, file) for name, file in named)
@@ -100,14 +107,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _sound(layer: Any, n: int) -> bool:
     match layer:
         case {"file": str(file), "shape": [int(rows), int()], "dtype": "float16" | "float32" | "float64"}:
-            # A plain name, so that no file outside the folder is opened.
+            # A file name without a path, so that no file outside the folder is opened.
             known = format_of(Path(file))
             return rows == n and file == os.path.basename(file) and known is not None and known.writes
     return False
 
 
 class LayersContents(Contents):
-    """The layers of a folder, with the ids of their rows and, where several rows are of one input, their blocks."""
+    """The layers of a folder, with the ids of their rows and, if one input has several rows, their blocks."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
@@ -116,16 +123,18 @@ class LayersContents(Contents):
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         layers = self.manifest["layers"].items()
-        return {layer: Entry(tuple(told["shape"]), np.dtype(told["dtype"])) for layer, told in layers}
+        return {layer: Entry(tuple(declared["shape"]), np.dtype(declared["dtype"])) for layer, declared in layers}
 
     def open(self, key: str | None, ids: str | None) -> Rows:
         layers = list(self.entries)
         if ids not in (None, "ids"):
-            raise InputError(f"{self.name} has ids of its own in {IDS}, and nothing named {ids!r} to take others from.")
+            raise InputError(
+                f"{self.name} has nothing named {ids!r} to use as ids. Leave ids out to use the ids stored in {IDS}."
+            )
         if key is None and len(layers) > 1:
             raise InputError(
-                f"{self.name} holds {len(layers)} layers: {few(layers)}. Name one as {self.name}:{layers[-1]}, or "
-                "compare all with compare_layers (nearid layers)."
+                f"{self.name} holds {len(layers)} layers: {few(layers)}. Choose one, such as {self.name}:{layers[-1]}, "
+                "or compare all of them with compare_layers (nearid layers)."
             )
         return super().open(key, None)
 
@@ -139,11 +148,12 @@ class LayersContents(Contents):
         return rows.read(0, rows.shape[0])
 
     def rows(self, entry: str, ids: Any) -> Rows:
-        told = self.manifest["layers"][entry]
-        path = Path(self.path, told["file"])
+        declared = self.manifest["layers"][entry]
+        path = Path(self.path, declared["file"])
         if not path.exists():
             raise InputError(
-                f"{self.name} lacks {path.name}, the rows of its layer {entry}. Copy it again, or extract again."
+                f"{self.name} has no file {path.name}, which should hold its layer {entry}. Copy it again, or extract "
+                "again."
             )
         known = format_of(path)
         assert known is not None  # the manifest was checked
@@ -153,8 +163,8 @@ class LayersContents(Contents):
             _refuse_pipe(path)
         state = None if known.is_folder else FileState(str(path))
         rows = known.open(str(path), path.name, None, None)
-        if list(rows.shape) != told["shape"]:
-            raise InputError(f"{path} has shape {rows.shape}, not {told['shape']}. Extract again.")
+        if list(rows.shape) != declared["shape"]:
+            raise InputError(f"{path} has shape {rows.shape}, not {declared['shape']}. Extract again.")
         rows.name, rows.file_state = self.label(entry), state
         rows.ids, rows.blocks = self._ids, self._blocks
         tell_inputs(rows, self.manifest)
@@ -170,12 +180,12 @@ class LayersContents(Contents):
 
     @cached_property
     def labels(self) -> np.ndarray | None:
-        """A label for each row, if the extraction wrote labels."""
+        """One label per row, if the extraction wrote labels."""
         return _read_beside(Path(self.path), self.manifest, "labels")
 
 
 def name_rows(rows: Rows, path: Path) -> None:
-    """Give rows that were opened from one file of an extraction the ids and blocks that lie beside it."""
+    """Set ids and blocks of rows that were opened from one file of an extraction, from the files next to it."""
     if rows.ids is None and is_extraction(path.parent):
         manifest = read_manifest(path.parent)
         layers = manifest["layers"].values()
@@ -186,19 +196,19 @@ def name_rows(rows: Rows, path: Path) -> None:
 
 
 def tell_inputs(rows: Rows, manifest: Mapping[str, Any]) -> None:
-    """Tell rows what the model was given for them: the hash of the inputs, and how they were preprocessed."""
+    """Set the hash and the preprocessing of the model inputs on the rows, as the manifest records them."""
     data = manifest.get("data", {})
     arrays = data.get("arrays")
     of_bytes = isinstance(arrays, dict) and {"uint8"} & {a.get("dtype") for a in arrays.values() if isinstance(a, dict)}
     rows.inputs_sha256 = data.get("sha256")
     match manifest:
-        # What a model's own processor does is no difference between inputs.
+        # Each model's own processor may differ, although the inputs are the same.
         case {"options": {"processor": True}}:
             pass
-        case {"options": {"preprocess": dict(told)}}:
-            rows.preprocess = {name: list(v) if isinstance(v, tuple) else v for name, v in told.items()}
-            # Unasked, pixels of bytes are divided by 255.
-            if told.get("scale") is None and of_bytes:
+        case {"options": {"preprocess": dict(declared)}}:
+            rows.preprocess = {name: list(v) if isinstance(v, tuple) else v for name, v in declared.items()}
+            # By default, pixels stored as bytes are divided by 255.
+            if declared.get("scale") is None and of_bytes:
                 rows.preprocess["scale"] = 255.0
 
 
@@ -209,7 +219,7 @@ def _read_ids(folder: Path, n: int) -> np.ndarray:
 
 
 def _read_beside(folder: Path, manifest: Mapping[str, Any], name: str) -> np.ndarray | None:
-    """Blocks, the input that each row is of, or labels; None where there are none."""
+    """Return blocks (the number of the input of each row) or labels; None if there are none."""
     file = manifest.get(name)
     if file is None:
         return None
@@ -219,7 +229,7 @@ def _read_beside(folder: Path, manifest: Mapping[str, Any], name: str) -> np.nda
 
 
 def _refuse_pipe(path: Path) -> None:
-    """Refuse what would be waited for; what is missing is told where it is read."""
+    """Raise an error for a pipe, which would block. Missing files raise an error when they are read."""
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a regular file. Copy it again, or extract again.")
 

@@ -1,4 +1,4 @@
-"""The formats of numpy, .npy and .npz; and arrays that lie as plain numbers at an offset of any file."""
+"""The numpy formats .npy and .npz, and arrays of plain numbers at an offset in any file."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from nearid.base.limits import check_memory, readable
 
 
 class RawArray:
-    """An array stored as plain numbers, read as slices of it are taken.
+    """An array of plain numbers in a file. Slices are read when they are taken.
 
     Parameters
     ----------
     path : str
     offset : int
-        Byte at which the numbers begin.
+        Position of the first number in bytes.
     stored : numpy.dtype
-        How a number is stored, byte order included; uint16 for bfloat16.
+        Type of a stored number, including the byte order. It is uint16 for bfloat16.
     shape : tuple of int
     name : str
-        What messages call it.
+        Name in messages.
     fortran : bool
         Whether the first axis is contiguous rather than the last.
     bfloat16 : bool
-        Whether the uint16 are the upper halves of float32.
+        Whether the numbers are bfloat16, that is, uint16 with the upper halves of float32.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class RawArray:
         self._fortran, self._bfloat16 = fortran, bfloat16
 
     def checked(self) -> RawArray:
-        """The array, if its file holds what is promised."""
+        """Return the array, or raise an error if the file is shorter than the shape requires."""
         promised = math.prod(self.shape) * self._stored.itemsize
         held = max(os.path.getsize(self._path) - self._offset, 0)
         if promised > held or min(self.shape, default=0) < 0:
             raise InputError(
-                f"{self.name} promises the shape {self.shape} ({readable(promised)}) but holds {readable(held)}: "
+                f"{self.name} declares the shape {self.shape} ({readable(promised)}) but holds {readable(held)}: "
                 "it is truncated or its header is damaged. Write or copy it again."
             )
         return self
@@ -79,25 +79,25 @@ class RawArray:
         return array.astype(dtype or self.dtype, copy=False)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Entries `start` to `stop` along the first axis."""
+        """Return entries `start` to `stop` along the first axis."""
         n, rest, count = len(self), self.shape[1:], stop - start
         each = math.prod(rest)
-        # Plain reads, never a map: touching a page beyond the end of a file that shrank would kill the process.
+        # Plain reads, not a memory map: if the file became shorter, a memory map would kill the process.
         if not self._fortran:
             return self._pieces([start * each], count * each).reshape(count, *rest)
         return self._pieces(range(start, start + n * each, n), count).T.reshape(count, *rest, order="F")
 
     def take(self, indices: np.ndarray) -> np.ndarray | None:
-        """Entries at `indices`; None where each is scattered over the file."""
+        """Return the entries at `indices`; None if each entry is scattered over the file (Fortran order)."""
         each = math.prod(self.shape[1:])
         return None if self._fortran else self._pieces(indices * each, each).reshape(-1, *self.shape[1:])
 
     def _pieces(self, places: Iterable[int], count: int) -> np.ndarray:
-        """`count` numbers from each of the places (in numbers from the first), of shape (places, count)."""
+        """Return `count` numbers from each place, as shape (places, count). Places count numbers from the first one."""
         starts = np.fromiter(places, np.int64)
         block = np.empty((len(starts), count), self._stored)
         if block.nbytes:
-            # Pieces that follow each other in the file are read as one.
+            # Adjacent pieces are read together.
             firsts = [0, *(np.flatnonzero(np.diff(starts) != count) + 1).tolist()]
             ends = [*firsts[1:], len(starts)]
             offsets = (self._offset + starts[firsts] * self._stored.itemsize).tolist()
@@ -130,7 +130,7 @@ class RawRows(Rows):
 
 
 def _fill(file: io.RawIOBase, target: memoryview) -> int:
-    """Read until the target is full or the file ends: the system delivers large pieces in parts."""
+    """Read until the target is full or the file ends, because the system returns large pieces in parts."""
     filled = 0
     while filled < len(target) and (got := file.readinto(target[filled:])):
         filled += got
@@ -138,7 +138,7 @@ def _fill(file: io.RawIOBase, target: memoryview) -> int:
 
 
 class NpyHeader(NamedTuple):
-    """What an .npy header declares."""
+    """Shape, order and dtype that an .npy header declares."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -146,14 +146,14 @@ class NpyHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the numbers."""
+        """Number of bytes of the numbers."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_header(file: IO[bytes]) -> NpyHeader:
-    """Read an .npy header and leave `file` where the numbers begin."""
+    """Return an .npy header. Afterwards `file` is at the first number."""
     version = np.lib.format.read_magic(file)
-    # Version 3 differs from 2 only in the field names of structures, which are refused anyway.
+    # Version 3 differs from 2 only in the field names of structured arrays, which cannot be rows anyway.
     one = np.lib.format.read_array_header_1_0
     two = np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():
@@ -163,10 +163,10 @@ def read_header(file: IO[bytes]) -> NpyHeader:
 
 
 def refuse_objects(header: NpyHeader, name: str) -> None:
-    """Refuse an array that only unpickling could load."""
+    """Raise an error for an array of Python objects, which only a pickle can load."""
     if header.dtype.hasobject:
         raise InputError(
-            f"{name} holds Python objects, which could run code when loaded; nearid never unpickles. "
+            f"{name} holds Python objects, which could run code when they are loaded, so nearid never unpickles. "
             "Save numbers instead, for example np.save(path, np.stack(list(x)).astype(np.float32))."
         )
 
@@ -193,7 +193,7 @@ class NpyContents(Contents):
         held = os.path.getsize(self.path) - self._offset
         if held > header.size:
             raise InputError(
-                f"{self.name} promises the shape {header.shape} ({readable(header.size)}) but holds {readable(held)}: "
+                f"{self.name} declares the shape {header.shape} ({readable(header.size)}) but holds {readable(held)}: "
                 "several arrays were saved into it, or its header is damaged. Save each array to a file of its own."
             )
         return rows
@@ -205,14 +205,14 @@ class NpyContents(Contents):
 
 
 def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
-    """An array of any shape in memory; its file must hold what the header promises."""
+    """Return an array of any shape in memory. The file must be as long as its header declares."""
     return np.asarray(NpyContents(os.fspath(path), os.path.basename(path)).array(""))
 
 
 def npy_header(
     shape: tuple[int, ...], dtype: np.dtype[Any], name: str, about: Mapping[str, str], size: int | None
 ) -> bytes:
-    """The header of an .npy file; numpy leaves room in it for any number of rows."""
+    """Return the header of an .npy file. numpy reserves space in it for any number of rows."""
     buffer = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(dtype.newbyteorder("<")), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, described)
@@ -223,7 +223,7 @@ _ADVICE = "Write it again with np.savez, or copy it again."
 
 
 class NpzContents(Contents):
-    """The arrays of an .npz archive. Each is loaded when it is first used."""
+    """The arrays of an .npz archive. Each array is loaded when it is first used."""
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
@@ -236,12 +236,14 @@ class NpzContents(Contents):
 
 
 def members_of(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
-    """The arrays of an archive by name."""
+    """Return the arrays of an archive by name."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         member = info.filename.removesuffix(".npy")
         if member in members and member != info.filename:
-            raise InputError(f"{name} holds two arrays named {member!r}. Write it again with np.savez, each name once.")
+            raise InputError(
+                f"{name} holds two arrays named {member!r}. Write it again with np.savez and a different name for each."
+            )
         if member != info.filename:
             members[member] = info
     return members
@@ -254,25 +256,25 @@ def _declared(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
 
 
 def load_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarray:
-    """Load one array, once its header is known to tell the truth and it fits into memory."""
+    """Return one array, after checking that its header is correct and that it fits into memory."""
     with archive.open(info) as member:
         promised = check_member(member, info, name)[1]
         check_memory(name, promised, "Save the array as .npy, which is read block by block.")
         member.seek(0)
         array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
-        member.read(1)  # the checksum is compared only once the end is reached
+        member.read(1)  # zipfile compares the checksum only at the end of the member
     return array
 
 
 def check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str) -> tuple[NpyHeader, int]:
-    """Header and size in bytes of an array that holds what it promises; `member` is left where the numbers begin."""
+    """Return the header and the size in bytes of a complete array. Afterwards `member` is at the first number."""
     header = read_header(member)
     refuse_objects(header, name)
     promised = header.size
     held = info.file_size - member.tell()
     if promised != held or min(header.shape, default=0) < 0:
         raise InputError(
-            f"{name} promises the shape {header.shape} ({readable(promised)}) but holds {readable(held)}: "
+            f"{name} declares the shape {header.shape} ({readable(promised)}) but holds {readable(held)}: "
             "it is truncated or its header is damaged. Write or copy the archive again."
         )
     return header, promised

@@ -26,7 +26,7 @@ from nearid.base.limits import check_memory
 
 
 class ParquetRows(Rows):
-    """Numeric columns, or one column of lists, of a parquet file; one row group is in memory at a time."""
+    """Numeric columns, or one column of lists, of a parquet file. One row group is in memory at a time."""
 
     def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
         import pyarrow.parquet
@@ -38,7 +38,7 @@ class ParquetRows(Rows):
         if self._metadata.num_rows == 0:
             raise InputError(f"{name} has 0 rows, but at least 2 rows are needed: give one row per sample.")
         if len(set(names)) < len(names):
-            raise InputError(f"{name} has several columns of the same name. Write the table with distinct names.")
+            raise InputError(f"{name} has several columns of the same name. Give every column its own name.")
         id_at = id_position(name, names, ids)
         row_ids = None if id_at is None else id_values(self._column(names[id_at]))
         self._list = _list_column(name, schema, key, id_at)
@@ -66,8 +66,10 @@ class ParquetRows(Rows):
         sizes = [self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)]
         self._edges = np.concatenate([[0], np.cumsum(sizes)])
         if self._edges[-1] != self.shape[0] or min(sizes) < 0:
-            raise InputError(f"{name} declares {self.shape[0]} rows, but row groups of {sum(sizes)}. Write it again.")
-        advice = "Write the table with smaller row groups, as DataFrame.to_parquet(path, row_group_size=10_000)."
+            raise InputError(
+                f"{name} declares {self.shape[0]} rows, but its row groups hold {sum(sizes)} rows. Write it again."
+            )
+        advice = "Write the table with smaller row groups: DataFrame.to_parquet(path, row_group_size=10_000)."
         check_memory(f"A row group of {name}", 2 * max(sizes) * width * self.dtype.itemsize, advice)
         self._cached: tuple[int, np.ndarray] | None = None
         self._lock = threading.Lock()
@@ -91,7 +93,7 @@ class ParquetRows(Rows):
         return out
 
     def _group(self, group: int) -> np.ndarray:
-        # Neighbouring blocks come from the same group: whoever waits here finds it decoded.
+        # Neighbouring blocks come from the same group, so a thread that waited here finds the group decoded.
         with self._lock:
             if self._cached is None or self._cached[0] != group:
                 self._cached = None
@@ -102,7 +104,7 @@ class ParquetRows(Rows):
         with damage_told(self.name, "parquet file"):
             table = self._table(group, self._columns)
         if table.num_rows != self._edges[group + 1] - self._edges[group]:
-            raise InputError(f"{self.name} declares rows in row group {group} that it does not hold. Write it again.")
+            raise InputError(f"Row group {group} of {self.name} holds fewer rows than it declares. Write it again.")
         if self._list is not None:
             return self._decode_lists(group, table.column(self._list))
         block = np.empty((table.num_rows, self.shape[1]), self.dtype)
@@ -120,7 +122,7 @@ class ParquetRows(Rows):
             held = "nothing" if lengths[row] < 0 else f"{lengths[row]} numbers"
             raise InputError(
                 f"Row {int(self._edges[group]) + row} of {self.name} holds {held}, but the first row holds "
-                f"{width} numbers. Give all rows the same length or drop those that differ."
+                f"{width} numbers. Give all rows the same length, or drop the rows with another length."
             )
         return floats(pyarrow.compute.list_flatten(column), self.dtype).reshape(-1, width)
 
@@ -138,7 +140,7 @@ class ParquetRows(Rows):
         import pyarrow.parquet
 
         file = pyarrow.parquet.ParquetFile(self._path, metadata=self._metadata, page_checksum_verification=True)
-        # A column "a" also selects a nested "a.b", so the names are selected once more.
+        # In pyarrow, a column "a" also selects a nested "a.b", so the columns are selected again.
         return file.read_row_group(group, columns=columns).select(columns)
 
     def _column(self, column: str) -> Any:
@@ -149,13 +151,13 @@ class ParquetRows(Rows):
 
 
 def open_parquet(path: str, name: str, key: str | None, ids: str | None) -> ParquetRows:
-    """Open a .parquet file, which is read by row groups."""
+    """Return rows of a .parquet file, which is read by row groups."""
     with damage_told(name, "parquet file"):
         return ParquetRows(path, name, key, ids)
 
 
 def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
-    """Load all columns of a .parquet file; None where some are nested."""
+    """Return all columns of a .parquet file; None if some are nested."""
     import pyarrow.parquet
 
     with damage_told(name, "parquet file"):
@@ -163,12 +165,12 @@ def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
         if any(pyarrow.types.is_nested(field.type) for field in file.schema_arrow):
             return None
         size = file.metadata.num_rows * file.metadata.num_columns * 8
-        check_memory(name, 2 * size, "Write the columns that are needed to a smaller file.")
+        check_memory(name, 2 * size, "Write only the columns that you need to a smaller file.")
         return arrow_columns(name, file.read(), ids)
 
 
 def parquet_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
-    """Names of the plain columns of a .parquet file, and the values of one."""
+    """Return the names of the plain columns of a .parquet file, and the values of one."""
     import pyarrow.parquet
 
     with damage_told(name, "parquet file"):
@@ -181,14 +183,16 @@ def parquet_column(path: str, name: str, wanted: str | None) -> tuple[list[str],
 
 
 def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> str | None:
-    """The column of lists to read rows from: the one named by `key`, or the only one when nothing else is numeric."""
+    """Return the list column that holds the rows: `key`, or the only one if no other column is numeric."""
     lists = [field.name for field in schema if _is_list(field.type)]
     if key is not None:
         if key not in schema.names:
             raise not_found(name, "key", key, schema.names)
         if key not in lists:
-            held = f"It has {few(map(repr, lists))}." if lists else "It has none; leave the key out."
-            raise InputError(f"{name} has no column of number lists named {key!r}. {held}")
+            held = (
+                f"Its list columns: {few(map(repr, lists))}." if lists else "It has no list column: leave the key out."
+            )
+            raise InputError(f"{name} has no column {key!r} with lists of numbers. {held}")
         return key
     index = index_names(schema)
     plain = [
@@ -199,10 +203,10 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
     if len(lists) == 1 and not plain:
         return str(lists[0])
     if lists:
-        beside = f" beside {len(plain)} numeric columns" if plain else ""
+        beside = f" and {len(plain)} numeric columns" if plain else ""
         raise InputError(
-            f"{name} has {len(lists)} columns of number lists ({few(map(repr, lists))}){beside}. "
-            f"Name the one to use: key={lists[0]!r} (on the command line --key {lists[0]})."
+            f"{name} has {len(lists)} columns with lists of numbers ({few(map(repr, lists))}){beside}. "
+            f"Choose one: key={lists[0]!r} (on the command line --key {lists[0]})."
         )
     return None
 

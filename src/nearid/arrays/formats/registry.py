@@ -1,4 +1,4 @@
-"""The one registry of file formats: what a suffix means, wherever a path is taken."""
+"""The registry of file formats. It determines the format of every path that nearid opens."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from nearid.arrays.tables import Columns
 from nearid.base.errors import InputError, unknown
 from nearid.base.files import replacing
 
-# The entry of labels that rows carry unasked.
+# An entry of this name is used as blocks by default.
 BLOCKS = "blocks"
 
 
 class Contents(ABC):
-    """The arrays of one file by name; where a file is a single array, its name is empty.
+    """The named arrays of one file. If the file is a single array, its name is the empty string.
 
-    A format says what is declared and how an array is read. Choosing an entry and looking up ids is written here, once.
+    A format implements `entries` and `array`. Choosing an entry and looking up ids is the same for all formats.
 
     Parameters
     ----------
     path : str
         The file, as an absolute path.
     name : str
-        What messages call it.
+        Name in messages.
     """
 
     def __init__(self, path: str, name: str) -> None:
@@ -42,39 +42,39 @@ class Contents(ABC):
     @property
     @abstractmethod
     def entries(self) -> Mapping[str, Entry]:
-        """What the file declares about each of its arrays."""
+        """Shape and dtype that the file declares for each of its arrays."""
 
     @abstractmethod
     def array(self, entry: str) -> Any:
-        """An array or tensor of any shape, in memory or read as slices of it are taken."""
+        """Return an array or tensor of any shape, in memory or with slices that are read when they are taken."""
 
     @property
     def names(self) -> Iterable[str]:
-        """Names of everything that `array` can give, such as lists of ids beside the arrays."""
+        """Names of everything that `array` can return, including entries that are not arrays, such as lists of ids."""
         return self.entries
 
     @property
     def saved(self) -> Any:
-        """All arrays, nested as they were saved: by name, or one alone."""
+        """All arrays, nested as they were saved: a dict by name, or a single array."""
         return self.array("") if list(self.names) == [""] else {entry: self.array(entry) for entry in self.names}
 
     def rows(self, entry: str, ids: Any) -> Rows:
-        """An array as rows of numbers."""
+        """Return an array as rows of numbers."""
         return MemoryRows(self.label(entry), as_numpy(self.array(entry)), ids)
 
     def find(self, wanted: str, option: str) -> str:
-        """The entry that a key, or ids given by name, stand for."""
+        """Return the full name of the entry that a key, or ids given by name, refer to."""
         names = list(self.entries if option == "key" else self.names)
         if names == [""]:
             refuse_names(self.name, "a single array", **{"key": None, "ids": None, option: wanted})
-        # What training scripts put around weights need not be named.
+        # Prefixes that training scripts add to weights, such as state_dict., may be left out.
         entry = whole_name(wanted, names)
         if entry not in names:
             raise not_found(self.name, option, wanted, names)
         return entry
 
     def open(self, key: str | None, ids: str | None) -> Rows:
-        """The rows of the entry that a key names, or of the only one that has rows; ids are taken from another."""
+        """Return the rows of the entry `key`, or of the only entry with rows. `ids` names another entry."""
         entry = choose(self.name, self.entries) if key is None else self.find(key, "key")
         rows = self.rows(entry, None if ids is None else as_numpy(self.array(self.find(ids, "ids"))))
         if rows.blocks is None and entry != BLOCKS != ids:
@@ -82,7 +82,7 @@ class Contents(ABC):
         return rows
 
     def _label_blocks(self, rows: Rows) -> None:
-        """Rows carry the blocks that lie beside them, where an entry has this name."""
+        """Use the entry with the name BLOCKS, if there is one, as the blocks of the rows."""
         entry = self.entries.get(BLOCKS)
         if BLOCKS not in self.names or (entry is not None and len(entry.shape) != 1):
             return
@@ -92,24 +92,31 @@ class Contents(ABC):
             rows.notes += (f"The entry {BLOCKS!r} of {self.name} is not used as blocks of rows. {error}",)
 
     def beside(self, wanted: str | None) -> tuple[list[str], Any]:
-        """Names of what may label rows; and the values of the one that is wanted, or of the only one; else None."""
-        # What is no array may be a list of labels.
+        """Return the names of entries that may label rows, and the values of `wanted` or of the only one, else None."""
+        # An entry that is not an array may be a list of labels.
         names = [name for name in self.names if name not in self.entries or len(self.entries[name].shape) == 1]
         entry = only(names) if wanted is None else whole_name(wanted.strip("/"), names)
         return names, as_numpy(self.array(entry)) if entry in names else None
 
     def label(self, entry: str) -> str:
-        """What messages call an entry."""
+        """Return the name of an entry in messages."""
         return f"{self.name}:{entry}" if entry else self.name
 
 
 class Loaded(Contents):
-    """Contents that are in memory already.
+    """Contents that are already in memory.
 
     Parameters
     ----------
     path, name : str
     arrays : mapping of str to array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.arrays.formats.registry import Loaded
+    >>> Loaded("a.dat", "a.dat", {"z": np.zeros((5, 2)), "labels": np.arange(5)}).open("z", None).shape
+    (5, 2)
     """
 
     def __init__(self, path: str, name: str, arrays: Mapping[str, Any]) -> None:
@@ -126,35 +133,45 @@ class Loaded(Contents):
 
 @dataclass(frozen=True)
 class Format:
-    """How files of some suffixes are read, and written where that is possible.
+    """How files with certain suffixes are read, and how they are written if that is possible.
 
-    A new format is one call of `register`. It then works wherever nearid takes a path.
+    To add a format, call `register` once. The format then works wherever nearid accepts a path.
 
     Attributes
     ----------
     suffixes : tuple of str
-        In lower case, with the point. A format of folders that are told by what they hold may have none.
+        Suffixes in lower case, with the dot. A format of folders that `is_at` recognises may have none.
     contents : callable, optional
-        (path, name) -> Contents: the arrays of a file. Rows, columns, vectors, weights and inputs of models follow.
+        (path, name) -> Contents, the arrays of a file. nearid takes rows, columns, vectors, weights and model inputs
+        from them.
     rows : callable, optional
         (path, name, key, ids) -> Rows, for tables, which have columns rather than arrays.
     columns : callable, optional
         (path, name, ids) -> Columns, or None for a table that only `rows` reads.
     column : callable, optional
-        (path, name, column or None) -> names of all columns, and the values of that column, or of the only one; None
-        where it is missing. For tables.
+        For tables: (path, name, column or None) -> names of all columns, and the values of that column or of the only
+        one. The values are None if the column is missing.
     header : callable, optional
-        (shape, dtype, name, about, size) -> bytes, which plain numbers follow in a file: rows can be appended to it as
-        they come. `about` describes the array called `name`; with `size` the header is filled up to so many bytes.
+        (shape, dtype, name, about, size) -> bytes, for formats in which plain numbers follow a header, so that rows
+        can be appended. `about` describes the array called `name`. With `size`, the header is padded to so many bytes.
     write : callable, optional
-        (target, shape, dtype, blocks, change, about) -> None, for other formats that rows are written to: blocks of
-        equally many rows (the last may have fewer); `change` is what `nearid.base.files.replacing` takes.
+        (target, shape, dtype, blocks, change, about) -> None, for other formats that can be written. All blocks have
+        equally many rows, except the last. `change` is passed to `nearid.base.files.replacing`.
     weights : bool
         Whether such a file may hold the weights of a module.
     is_folder : bool
         Whether such a "file" is a folder.
     is_at : callable, optional
-        Path -> bool: tells a folder of this format by what it holds.
+        Path -> bool: whether a folder is of this format, judged by its contents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.arrays.formats.registry import Format, Loaded
+    >>> np.savetxt("a.dat", [[1, 2], [3, 4]])
+    >>> numbers = Format((".dat",), lambda path, name: Loaded(path, name, {"": np.loadtxt(path)}))
+    >>> numbers.open("a.dat", "a.dat", None, None).shape
+    (2, 2)
     """
 
     suffixes: tuple[str, ...]
@@ -169,13 +186,13 @@ class Format:
     is_at: Callable[[Path], bool] | None = None
 
     def open(self, path: str, name: str, key: str | None, ids: str | None) -> Rows:
-        """Rows of a file of this format."""
+        """Return the rows of a file of this format."""
         if self.rows is not None:
             return self.rows(path, name, key, ids)
         return self.contents_of(path, name).open(key, ids)
 
     def contents_of(self, path: str, name: str) -> Contents:
-        """The arrays of a file of this format; a table is a single one, with ids where its rows have them."""
+        """Return the arrays of a file of this format. A table is a single array, with ids if its rows have them."""
         if self.contents is not None:
             return self.contents(path, name)
         rows = self.open(path, name, None, None)
@@ -183,7 +200,7 @@ class Format:
         return Loaded(path, name, {"": rows.read(0, rows.shape[0]), **ids})
 
     def beside(self, path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
-        """Names of the columns or entries that may label rows, and the values of one; None where it is missing."""
+        """Return the names of columns or entries that may label rows, and the values of one (None if missing)."""
         if self.column is not None:
             return self.column(path, name, wanted)
         return self.contents(path, name).beside(wanted) if self.contents is not None else ([], None)
@@ -202,7 +219,7 @@ class Format:
         change: AbstractContextManager[None] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
-        """Write blocks of rows to a temporary file or folder, which then takes the place of `target`."""
+        """Write blocks of rows to a temporary file or folder, which then replaces `target`."""
         if self.write is not None:
             self.write(target, shape, dtype, blocks, change, about)
             return
@@ -213,12 +230,21 @@ class Format:
                 file.write(np.ascontiguousarray(block, dtype.newbyteorder("<")).data)
 
 
-# In the order in which messages list them; of two formats with a suffix in common the later one counts.
+# Messages list the formats in this order. If two formats share a suffix, the later one is used.
 FORMATS: list[Format] = []
 
 
 def register(new: Format) -> Format:
-    """Make a format known wherever a path is taken; `FORMATS.remove` takes it back.
+    """Register a format, so that nearid opens such files everywhere, and return it. `FORMATS.remove` undoes this.
+
+    Parameters
+    ----------
+    new : Format
+
+    Returns
+    -------
+    Format
+        The same.
 
     Examples
     --------
@@ -234,7 +260,7 @@ def register(new: Format) -> Format:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format of a path: that of a folder by what it holds, all others by their suffix; None where there is none."""
+    """Return the format of a path, judged by the contents of a folder or the suffix of a file; None if unknown."""
     for known in FORMATS if path.is_dir() else ():
         if known.is_at is not None and known.is_at(path):
             return known
@@ -246,17 +272,17 @@ def format_of(path: Path) -> Format | None:
 
 
 def suffixes(able_to: str = "open") -> list[str]:
-    """Suffixes of all formats, or of those that have `contents` or `columns`, or hold weights, or `writes`."""
+    """Return the suffixes of all formats for which the attribute `able_to` is set, such as `contents` or `writes`."""
     return [suffix for known in FORMATS for suffix in known.suffixes if getattr(known, able_to)]
 
 
 def writable_names() -> list[str]:
-    """Suffixes without their points of the formats that rows can be written to."""
+    """Return the suffixes, without dots, of the formats that can be written."""
     return [suffix[1:] for suffix in suffixes("writes")]
 
 
 def writable(form: str) -> Format:
-    """The format that a suffix without its point stands for, if rows can be written to it."""
+    """Return the format of a suffix without its dot, or raise an error if it cannot be written."""
     known = format_of(Path(f"rows.{form}"))
     if known is None or not known.writes:
         raise InputError(unknown("format", form, writable_names()))

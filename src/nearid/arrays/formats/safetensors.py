@@ -35,7 +35,7 @@ _STORED = {
 
 
 class SafetensorsContents(Contents):
-    """The tensors of a .safetensors file, each read as slices of it are taken."""
+    """The tensors of a .safetensors file. Slices are read when they are taken."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
@@ -69,7 +69,7 @@ def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name} has a damaged safetensors header: {error}. Write or copy it again.") from None
     if not isinstance(header, dict):
-        raise InputError(f"{name} has a safetensors header that names no tensors. Write or copy it again.")
+        raise InputError(f"{name} has a safetensors header without tensors. Write or copy it again.")
     header.pop("__metadata__", None)
     return header, 8 + length
 
@@ -77,7 +77,7 @@ def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     distinct = dict(pairs)
     if len(distinct) < len(pairs):
-        raise ValueError("a name stands in it twice")
+        raise ValueError("it contains a name twice")
     return distinct
 
 
@@ -88,7 +88,7 @@ def _declared(name: str, tensor: str, fields: Any) -> Entry:
         ):
             stored = _STORED.get(dtype)
             return Entry(tuple(shape), dtype if stored is None else np.dtype(stored))
-    raise InputError(f"{name} describes the tensor {tensor!r} wrongly in its header. Write the file again.")
+    raise InputError(f"The header of {name} describes the tensor {tensor!r} incorrectly. Write the file again.")
 
 
 def _located(path: str, name: str, base: int, tensor: str, header: dict[str, Any]) -> tuple[np.dtype[Any], int]:
@@ -115,7 +115,7 @@ def _located(path: str, name: str, base: int, tensor: str, header: dict[str, Any
 
 
 def _check_offsets(name: str, header: dict[str, Any], size: int) -> None:
-    """Refuse tensors that overlap, or that leave bytes between them or behind them: one of the offsets is wrong."""
+    """Raise an error if tensors overlap or leave bytes unused, because then an offset is wrong."""
     for tensor, fields in header.items():
         _declared(name, tensor, fields)
     end = 0
@@ -136,11 +136,11 @@ def _check_offsets(name: str, header: dict[str, Any], size: int) -> None:
 def safetensors_header(
     shape: tuple[int, ...], dtype: np.dtype[Any], name: str, about: Mapping[str, str], size: int | None
 ) -> bytes:
-    """The header of a file of one tensor; without a size it has room for more rows and more metadata."""
+    """Return the header of a file with one tensor. Without a size it has room for more rows and metadata."""
     code = next(code for code, stored in _STORED.items() if np.dtype(stored) == dtype.newbyteorder("<"))
     fields = {"dtype": code, "shape": shape, "data_offsets": [0, math.prod(shape) * dtype.itemsize]}
     text = json.dumps({"__metadata__": about, name: fields}).encode()
-    # Aligned, as the numbers are then.
+    # Padded, so that the numbers are aligned.
     length = (size or -(-(len(text) + 256) // 64) * 64) - 8
     return length.to_bytes(8, "little") + text.ljust(length)
 

@@ -1,4 +1,4 @@
-"""Tensors saved by torch.save, loaded without running any code they hold."""
+"""Tensors saved by torch.save, loaded without running code from the file."""
 
 import os
 import pickle
@@ -17,12 +17,12 @@ from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 
-# How deep entries may be nested, and how many there may be; those of a hostile file may hold themselves.
+# Limits on the depth and the number of entries, because entries of a hostile file may contain themselves.
 _DEEPEST, _MOST = 64, 10_000_000
 
 
 class TorchContents(Contents):
-    """What torch.save wrote, as entries with dotted names."""
+    """The entries of a file of torch.save, under dotted names."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
@@ -53,7 +53,7 @@ class TorchContents(Contents):
 
 
 def load_saved(path: str, name: str) -> Any:
-    """What torch.save wrote, as long as it is data alone."""
+    """Return what torch.save wrote. Files that hold anything but data raise an InputError."""
     try:
         import torch
     except ImportError:
@@ -64,24 +64,26 @@ def load_saved(path: str, name: str) -> Any:
         zipped = zipfile.is_zipfile(path)
     if zipped:
         _check_archive(path, name)
-    check_memory(name, os.path.getsize(path), "Save the arrays that are needed as .safetensors, read in parts.")
+    check_memory(
+        name, os.path.getsize(path), "Save the arrays that you need as .safetensors, which is read block by block."
+    )
     try:
         with warnings.catch_warnings():
-            # torch warns with advice to its own developers; what matters is raised below.
+            # The warnings of torch are meant for its own developers. Errors are raised below.
             warnings.simplefilter("ignore")
-            # Not mapped: a file that becomes shorter while it is mapped ends the process.
+            # Not memory mapped: if the file became shorter, a memory map would kill the process.
             saved = torch.load(path, weights_only=True, map_location="cpu")
     except pickle.UnpicklingError as error:
-        # torch's own message would advise to switch the protection off.
+        # The message of torch would advise to switch the protection off.
         raise _refused(name, str(error)) if zipped or _is_pickle(path) else _damaged(name) from None
-    except Exception:  # damaged bytes make torch raise almost anything
+    except Exception:  # for damaged files torch raises many kinds of errors
         raise _damaged(name) from None
     _check_nesting(saved, name)
     return saved
 
 
 def _check_nesting(saved: Any, name: str) -> None:
-    """Refuse entries that hold themselves, or more of them than could be listed by name."""
+    """Raise an error for entries that contain themselves, or for too many entries."""
     level, count = [saved], 1
     for _ in range(_DEEPEST):
         level = [value for value in level if isinstance(value, dict | list | tuple)]
@@ -106,23 +108,23 @@ def _check_archive(path: str, name: str) -> None:
         with damage_told(name, "file of torch.save"), zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except InputError:
-        # zipfile says of the beginning of an archive that it is no archive.
+        # zipfile does not recognise a truncated archive as an archive.
         raise _damaged(name) from None
     if any(member.filename.endswith("constants.pkl") for member in members):
         raise _refused(name)  # a TorchScript archive, which is code
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        # torch.save never compresses; mapping compressed bytes would give arbitrary numbers.
+        # torch.save never compresses. Reading compressed bytes as numbers would give arbitrary values.
         raise InputError(f"{name} is a compressed archive, which torch.save does not write. Save the tensor again.")
 
 
 def _refused(name: str, why: str = "") -> InputError:
-    # torch names the first object that is no data, as the pathlib.PosixPath among a trainer's hyperparameters.
+    # torch names the first object that is not data, such as a pathlib.PosixPath in the hyperparameters of a trainer.
     named = re.search(r"GLOBAL ([\w.]{1,80})", why)
     advice = "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
     if named and named[1].startswith("torch.nn."):
         advice = "Save the weights of a model alone: torch.save(model.state_dict(), path)."
     return InputError(
-        f"{name} holds Python objects that could run code; nearid never unpickles. "
+        f"{name} holds Python objects that could run code when they are loaded, so nearid never unpickles. "
         + (f"The first of them is {named[1]}. " if named else "")
         + advice
     )
@@ -133,20 +135,20 @@ def _damaged(name: str) -> InputError:
 
 
 def _entries_of(saved: Any, name: str) -> dict[str, Any]:
-    """Values of what was saved under dotted names; two values under one name are refused."""
+    """Return the saved values under dotted names. Two values under the same name raise an error."""
     leaves = flattened(saved, "")
     values = dict(leaves)
     if len(values) < len(leaves):
         twice = next(entry for entry, count in Counter(entry for entry, _ in leaves).items() if count > 1)
         raise InputError(
             f"{name} has several entries named {twice!r}, so the name is ambiguous. Save it again "
-            "with a name of its own for each, without points and as text."
+            "with a different name for each entry. Names must be strings without dots."
         )
     return values
 
 
 def flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
-    """Values of nested dicts and lists under dotted names; a list of plain values stays whole."""
+    """Return the values of nested dicts and lists under dotted names. A list of plain values is one value."""
     if isinstance(value, dict):
         parts = [(str(name), part) for name, part in value.items()]
     elif isinstance(value, list | tuple) and any(not isinstance(part, str | int | float) for part in value):
@@ -156,5 +158,5 @@ def flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
     return [leaf for name, part in parts for leaf in flattened(part, f"{prefix}.{name}" if prefix else name)]
 
 
-# The last suffix is Lightning's.
+# The last suffix is used by Lightning.
 TORCH = Format((".pt", ".pth", ".th", ".ckpt"), TorchContents, weights=True)

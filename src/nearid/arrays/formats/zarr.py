@@ -20,11 +20,11 @@ from nearid.base.files import replacing_folder
 from nearid.base.limits import check_memory
 
 _METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
-_MANY = 1000  # missing chunks after which no more are counted: of those that a file promises there is no end
+_MANY = 1000  # missing chunks are counted up to this number, because a file may declare any number of chunks
 
 
 class ZarrContents(Contents):
-    """The array that a zarr directory is, or the arrays of a group by their paths."""
+    """The array of a zarr directory, or the arrays of a zarr group by their paths."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
@@ -54,7 +54,7 @@ class ZarrContents(Contents):
 
 
 def _check_metadata(root: str, name: str) -> None:
-    """Refuse pipes and the like where zarr would open the metadata of a group or of what lies in it."""
+    """Raise an error if metadata that zarr would open is not a regular file, such as a pipe."""
     left = [""]
     while left:
         inside = left.pop()
@@ -63,13 +63,15 @@ def _check_metadata(root: str, name: str) -> None:
             place = os.path.join(folder, file)
             if os.path.exists(place) and not os.path.isfile(place):
                 raise InputError(
-                    f"{name} has at {os.path.join(inside, file)} something that is not a regular file; zarr did not "
-                    "write it."
+                    f"{os.path.join(inside, file)} in {name} is not a regular file, so zarr did not write it. Delete "
+                    "it, or copy the directory again."
                 )
         if not _is_group(folder):
-            continue  # zarr looks no deeper, and the chunks of an array may be millions
+            continue  # zarr does not search deeper, and an array may have millions of chunks
         if os.path.islink(folder) and inside:
-            raise InputError(f"{name} has at {inside} a link to a group, which may lead in a circle. Copy the group.")
+            raise InputError(
+                f"{inside} in {name} is a link to a group, which could form a loop. Replace the link by a copy."
+            )
         with os.scandir(folder) as held:
             left += [os.path.join(inside, each.name) for each in held if each.is_dir()]
 
@@ -81,7 +83,7 @@ def _is_group(folder: str) -> bool:
         with open(os.path.join(folder, "zarr.json"), "rb") as file:
             metadata = json.load(file)
     except (OSError, ValueError, RecursionError):
-        return False  # zarr itself tells what is wrong
+        return False  # zarr raises the error when it opens the folder
     return isinstance(metadata, dict) and metadata.get("node_type") == "group"
 
 
@@ -99,12 +101,12 @@ class ZarrRows(Rows):
         size = _stored_shape(self._array)[0]
         for _, path in _files(self._array, range(start // size, -(-stop // size))):
             if os.stat(path).st_mtime_ns > self._newest:
-                raise InputError(f"{self.name} changed while it was read. Run again once nothing writes to it.")
+                raise InputError(f"{self.name} changed while it was read. Run again when no program writes to it.")
         return block
 
 
 def _check_stored(array: Any, name: str) -> int:
-    """Refuse what cannot be read safely and whole; gives the time at which the newest chunk was written."""
+    """Raise an error if an array cannot be read safely and completely; return the time of its newest chunk."""
     with damage_told(name, "zarr array"):
         _refuse_pickle(array, name)
         return _check_files(array, name)
@@ -112,7 +114,9 @@ def _check_stored(array: Any, name: str) -> int:
 
 def _check_files(array: Any, name: str) -> int:
     if min(_stored_shape(array), default=1) < 1:
-        raise InputError(f"{name} declares chunks of shape {array.chunks}: its metadata are damaged.")
+        raise InputError(
+            f"{name} declares chunks of shape {array.chunks}: its metadata are damaged. Write or copy it again."
+        )
     check_memory(f"A chunk of {name}", math.prod(_stored_shape(array)) * array.dtype.itemsize, "Use smaller chunks.")
     missing = newest = 0
     for place, path in _files(array):
@@ -126,9 +130,9 @@ def _check_files(array: Any, name: str) -> int:
     if missing:
         or_more = " or more" if missing >= _MANY else ""
         raise InputError(
-            f"{name} lacks {missing}{or_more} of its {_count(array)} chunks, which would read as {array.fill_value}: "
-            "it was not written or copied completely. If those chunks really hold nothing but that value, "
-            "rewrite the array with write_empty_chunks=True."
+            f"{name} lacks {missing}{or_more} of its {_count(array)} chunks, which would be read as "
+            f"{array.fill_value}: it was not written or copied completely. If those chunks really hold only this "
+            "value, write the array again with write_empty_chunks=True."
         )
     return newest
 
@@ -137,18 +141,18 @@ def _refuse_pickle(array: Any, name: str) -> None:
     codecs = (*(getattr(array.metadata, "filters", None) or ()), getattr(array.metadata, "compressor", None))
     if any(getattr(codec, "codec_id", None) == "pickle" for codec in codecs):
         raise InputError(
-            f"{name} is stored as a pickle, which could run code when loaded; nearid never unpickles. "
+            f"{name} is stored as a pickle, which could run code when it is loaded, so nearid never unpickles. "
             "Write it again as numbers or as strings of a fixed length."
         )
 
 
 def _stored_shape(array: Any) -> tuple[int, ...]:
-    """Shape of what a file holds: a shard of chunks, or a chunk."""
+    """Return the shape of the part in one file: a shard of chunks, or a chunk."""
     return tuple(array.shards or array.chunks)
 
 
 def _files(array: Any, rows: range | None = None) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Place in the grid, and path, of every file that an array needs; or of those in some rows of the grid."""
+    """Yield the grid position and the path of every file of an array, or of the files in some rows of the grid."""
     folder = os.path.join(array.store_path.store.root, array.path)
     grid = [range(-(-n // size)) for n, size in zip(array.shape, _stored_shape(array), strict=True)]
     for place in _places(grid if rows is None else [rows, *grid[1:]]):
@@ -156,7 +160,7 @@ def _files(array: Any, rows: range | None = None) -> Iterator[tuple[tuple[int, .
 
 
 def _places(grid: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    # itertools.product would first list every axis, however many places a file declares.
+    # itertools.product would first list every axis, which may be very long in a damaged file.
     if not grid:
         yield ()
         return
@@ -166,19 +170,22 @@ def _places(grid: Sequence[range]) -> Iterator[tuple[int, ...]]:
 
 
 def _inner_grid(array: Any, place: tuple[int, ...]) -> tuple[int, ...]:
-    """Chunks along each axis of the file at a place, without those beyond the end of the array."""
+    """Return the number of chunks along each axis of one file, without chunks beyond the end of the array."""
     axes = zip(array.shape, _stored_shape(array), array.chunks, place, strict=True)
     return tuple(-(-min(stored, n - at * stored) // chunk) for n, stored, chunk, at in axes)
 
 
 def _missing_in_shard(array: Any, place: tuple[int, ...], path: str) -> int:
-    """Chunks that the index of a shard marks as never written."""
+    """Return the number of chunks that the index of a shard marks as never written."""
     if array.shards is None:
         return 0
     codec = array.metadata.codecs[0].to_dict()["configuration"]
     names = [step["name"] for step in codec["index_codecs"]]
     if names not in (["bytes"], ["bytes", "crc32c"]):
-        raise InputError(f"{path} has an index that is stored as {names}. Write the array with zarr's default index.")
+        raise InputError(
+            f"The shard index of {path} is stored as {names}, which nearid cannot read. Write the array with the "
+            "default index of zarr."
+        )
     grid = tuple(shard // chunk for shard, chunk in zip(array.shards, array.chunks, strict=True))
     size, checksum = 16 * math.prod(grid), 4 * (len(names) - 1)
     with open(path, "rb") as file:
@@ -201,7 +208,7 @@ def _values(array: Any, name: str, rows: slice | tuple[()]) -> np.ndarray:
 
 
 def is_zarr(folder: Path) -> bool:
-    """Whether zarr wrote a folder."""
+    """Return whether zarr wrote a folder."""
     return folder.suffix.lower() == ".zarr" and any((folder / file).is_file() for file in _METADATA[:3])
 
 
@@ -213,13 +220,13 @@ def write_zarr(
     change: AbstractContextManager[None] | None = None,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write blocks of rows, each of which becomes a chunk; all but the last are of the same length."""
+    """Write blocks of rows, one chunk per block. All blocks but the last have the same length."""
     import zarr
 
     array, start = None, 0
     with replacing_folder(target, change) as folder:
         for block in blocks:
-            # Empty chunks are written too: one that is missing means damage.
+            # Empty chunks are written too, because nearid treats a missing chunk as damage.
             if array is None:
                 array = zarr.create_array(
                     str(folder),

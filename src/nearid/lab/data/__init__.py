@@ -1,1 +1,1 @@
-"""Real data sets in their canonical files: images, and the factors that made them."""
+"""Readers of real data sets: images with their true factors, texts, profiles and weights."""

@@ -1,4 +1,4 @@
-"""What a data set is: where its files come from, what its factors are, and what reading it gives."""
+"""Description of a data set: its files and their addresses, its factors, and what its reader returns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nearid.moments import Floats
 if TYPE_CHECKING:
     from nearid.lab.data.images import Images
 
-# Words of each sentence, or of each line where a source has lines.
+# Words of each sentence, or of each line if the source has no sentences.
 Sentences = list[list[str]]
 
-# What to do about a damaged file.
-AGAIN = "Get it again: nearid data fetch NAME --again"
+# Advice for a damaged file.
+AGAIN = "Download it again: nearid data fetch NAME --again"
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class FactorInfo:
     Attributes
     ----------
     kind : {"continuous", "integer", "categorical", "circular"}
-        As `nearid.open_factors` knows them; "integer" stands for ordered levels.
+        The same kinds as in `nearid.open_factors`; "integer" means ordered levels.
     size : int or None
-        Number of levels; None for a factor that is measured.
+        Number of levels; None for a measured factor.
     period : float or None
-        Of a circular factor, in the units of its values.
+        Period of a circular factor, in the units of its values.
     levels : tuple
-        Value of each level in units, or what a class is called; empty where levels are just counted.
+        Value of each level in its units, or name of each class; empty if levels are only numbered.
     """
 
     name: str
@@ -53,18 +53,18 @@ class RemoteFile:
     Attributes
     ----------
     name, url : str
-        What it is called in the folder of its data set, and where it comes from.
+        Name in the folder of the data set, and address of the download.
     size : int or None
-        Bytes, where they are known.
+        Number of bytes, if known.
     checksum : str or None
-        "sha256:..." or "md5:...", where one is published; `checked_by` says by whom.
+        "sha256:..." or "md5:...", if one is published; `checked_by` names the publisher.
     members : tuple of str
-        Of an archive that is unpacked after the download: the paths in it that are kept, folders with a slash at the
-        end. Empty for a file that is read as it is.
+        For an archive that is unpacked after the download: the paths in it to keep, folders with a slash at the end.
+        Empty for a file that is not unpacked.
     holds : tuple of str
-        What is there, in the folder of the data set, once the archive is unpacked.
+        Paths in the folder of the data set after the archive is unpacked.
     by_hand : bool
-        Whether a person must download it, because its host has no plain address for it.
+        Whether the user must download it with a browser, because its host gives no direct address.
     """
 
     name: str
@@ -78,26 +78,26 @@ class RemoteFile:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What must be there for the file to count as fetched."""
+        """Paths that must exist for the file to count as downloaded."""
         return self.holds or (self.name,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSet:
-    """What data sets of any kind have: a name, files, and where they come from.
+    """Base of all data sets: a name, files, and their sources.
 
     Attributes
     ----------
     name : str
-        As the user types it; also its folder.
+        Name that the user types; also the name of its folder.
     files : tuple of RemoteFile
-        Empty for what comes with a library.
+        Empty if the data set comes with a library.
     splits : tuple of str
-        Parts that the source keeps apart; all together by default.
+        Parts that the source distinguishes. By default all are read.
     folders : tuple of str
         Other names that its folder may have.
     layouts : tuple of tuples of str
-        Other sets of files that can be read in the place of `files`.
+        Other sets of files that can be read instead of `files`.
     """
 
     name: str
@@ -111,17 +111,17 @@ class FileSet:
     folders: tuple[str, ...] = ()
     layouts: tuple[tuple[str, ...], ...] = ()
 
-    # What sets of this kind hold, and the function that reads them.
+    # Content of data sets of this kind, and the function that loads them.
     kind: ClassVar[str]
     loader: ClassVar[str]
 
     @property
     def amount(self) -> str:
-        """How much there is of it, for people."""
+        """Size of the data set in words."""
         raise NotImplementedError
 
     def held(self, folder: Path) -> tuple[str, ...] | None:
-        """What a folder holds of the data set, if that is all that is needed."""
+        """Files of the data set in a folder, if the folder has all that are needed."""
         canonical = tuple(path for file in self.files for path in file.paths)
         for layout in (canonical, *self.layouts):
             if all((folder / path).exists() for path in layout):
@@ -129,12 +129,12 @@ class FileSet:
         return None
 
     def parts(self, split: str | None) -> tuple[str, ...]:
-        """The splits that are asked for; None stands for all."""
+        """The requested splits; None means all."""
         if split is None:
             return self.splits
         if split not in self.splits:
-            said = f"has the splits {', '.join(self.splits)}" if self.splits else "has no splits"
-            raise InputError(f"{self.title} {said}, but split={split!r} was given. Leave split out to get all of it.")
+            splits = f"has the splits {', '.join(self.splits)}" if self.splits else "has no splits"
+            raise InputError(f"{self.title} {splits}, but split={split!r} was given. Leave split out to get all of it.")
         return (split,)
 
 
@@ -145,12 +145,12 @@ class Dataset(FileSet):
     Attributes
     ----------
     images : int or None
-        How many there are, where that is known beforehand.
+        Number of images, if known before reading.
     shape : tuple of int
         Height, width and channels of an image.
     factors : tuple of FactorInfo
     read : callable
-        read(folder, parts) gives the `LabelledImages` of these splits, from a folder that holds the files.
+        read(folder, parts) returns the `LabelledImages` of these splits from the folder with the files.
     """
 
     images: int | None
@@ -169,7 +169,7 @@ class Dataset(FileSet):
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(FileSet):
-    """A data set of text; `words` counts all splits, punctuation included, and `read` is as that of `Dataset`."""
+    """A data set of text; `words` counts the words of all splits with punctuation; `read` as in `Dataset`."""
 
     words: int
     read: Callable[[Path, tuple[str, ...]], Sentences]
@@ -193,7 +193,7 @@ class Profiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileSet(FileSet):
-    """A data set of profiles of wells with their perturbations and batches; `read` is as that of `Dataset`."""
+    """A data set of profiles of wells with their perturbations and batches; `read` as in `Dataset`."""
 
     rows: int
     read: Callable[[Path, tuple[str, ...]], Profiles]
@@ -208,7 +208,7 @@ class ProfileSet(FileSet):
 
 @dataclass(frozen=True, kw_only=True)
 class Weights(FileSet):
-    """Weights of trained networks: `networks` has the file of each by the name of the network."""
+    """Weights of trained networks; `networks` maps the name of a network to its file."""
 
     networks: Mapping[str, str]
 
@@ -220,7 +220,8 @@ class Weights(FileSet):
         return f"{len(self.networks)}\nnetworks"
 
     def held(self, folder: Path) -> tuple[str, ...] | None:
-        """The files that a folder holds, if there is one: a network needs no weights but its own."""
+        """The weight files in a folder, if there are any. One file is enough: each network needs only its own "
+        "weights."""
         there = tuple(file.name for file in self.files if (folder / file.name).is_file())
         return there or None
 
@@ -235,9 +236,9 @@ class LabelledImages:
         Read block by block: `images.read(start, stop)`, `images.take(indices)`.
     factors : tuple of FactorInfo
     table : ndarray of shape (n, n_factors)
-        Levels counted from 0 (whole numbers), or values of factors that are measured (float64).
+        Levels counted from 0 (whole numbers), or values of measured factors (float64).
     sequence : ndarray of shape (n,) or None
-        Of images that are frames of films: which film, counted from 0; frames of one follow each other.
+        For frames of films: number of the film of each image, counted from 0. Frames of one film are consecutive rows.
     """
 
     name: str
@@ -250,17 +251,17 @@ class LabelledImages:
         n, k = len(self.images), len(self.factors)
         if self.table.shape != (n, k):
             raise InputError(
-                f"{self.name} has {n} images and factors of shape {self.table.shape}, but ({n}, {k}) is expected: its "
-                f"files are not of one set. {AGAIN}"
+                f"{self.name} has {n} images, but its factors have shape {self.table.shape} instead of ({n}, {k}): "
+                f"the files do not belong together. {AGAIN}"
             )
         for at, factor in enumerate(self.factors):
             column = self.table[:, at]
             if factor.size is None:
                 if not np.isfinite(column).all():
-                    raise InputError(f"{self.name} has values of {factor.name!r} that are no finite numbers.")
+                    raise InputError(f"Factor {factor.name!r} of {self.name} has values that are not finite.")
             elif n and not 0 <= column.min() <= column.max() < factor.size:
                 raise InputError(
-                    f"{self.name} has levels {column.min()} to {column.max()} of {factor.name!r}, but 0 to "
+                    f"Factor {factor.name!r} of {self.name} has levels {column.min()} to {column.max()}, but 0 to "
                     f"{factor.size - 1} are expected. {AGAIN}"
                 )
 
@@ -271,12 +272,14 @@ class LabelledImages:
     def codes(self) -> np.ndarray:
         """Level of each factor, counted from 0, of shape (n, n_factors)."""
         if self.table.dtype.kind == "f":
-            raise InputError(f"The factors of {self.name} are measured and have no levels; use its columns.")
+            raise InputError(
+                f"The factors of {self.name} are measured and have no levels. Use `columns` instead of `codes`."
+            )
         return self.table
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """The factors by name, as `nearid.open_factors` takes them: angles in their units, levels counted."""
+        """The factors by name, in the form that `nearid.open_factors` accepts: angles in their units, levels from 0."""
         return {f.name: _in_units(f, self.table[:, at]) for at, f in enumerate(self.factors)}
 
     @property
@@ -290,7 +293,7 @@ class LabelledImages:
         return {factor.name: factor.period for factor in self.factors if factor.period is not None}
 
     def with_images(self, images: Images) -> LabelledImages:
-        """The same factors beside the same images in another form."""
+        """Return the same factors with another form of the same images."""
         return replace(self, images=images)
 
 
@@ -308,10 +311,10 @@ def grid(factors: Sequence[FactorInfo]) -> np.ndarray:
 
 
 def nearest_level(name: str, factor: FactorInfo, values: np.ndarray) -> np.ndarray:
-    """Level of each value of a factor whose levels are numbers; by the nearest, never by truncation."""
+    """Nearest level of each value of a factor whose levels are numbers (values are never truncated)."""
     levels = np.asarray(factor.levels, dtype=np.float64)
     codes = np.abs(values[:, None] - levels).argmin(axis=1)
-    # A tenth of a step is far above what any number format rounds away; what is no number is not near either.
+    # Rounding of any number format is far below a tenth of a step. NaN is not near any level.
     far = np.flatnonzero(~(np.abs(values - levels[codes]) <= 0.1 * np.diff(levels).min()))
     if len(far):
         raise InputError(

@@ -22,9 +22,9 @@ FACTORS = (
 
 
 class _CarImages(Images):
-    """Images of one file per car, in each all elevations and, faster, all azimuths."""
+    """Images in one file per car; in each file azimuths vary faster than elevations."""
 
-    # A car is loaded whole.
+    # All images of a car are loaded together.
     window = VIEWS
 
     def __init__(self, paths: list[Path]) -> None:
@@ -36,7 +36,7 @@ class _CarImages(Images):
             )
         super().__init__("cars3d", (VIEWS * len(paths), *shape[:3]), np.dtype(np.uint8))
         self._paths, self._stored = paths, shape
-        # Neighbours are often asked for one after the other.
+        # Neighbours are often read one after the other.
         self._car = lru_cache(maxsize=2)(self._load)
 
     def _load(self, car: int) -> np.ndarray:
@@ -54,14 +54,14 @@ class _CarImages(Images):
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """Open the files of all cars; they are counted in the order of list.txt."""
+    """Open the files of all cars; cars are numbered in the order of list.txt."""
     home = folder / HOME
     names = _names(home)
     absent = [name for name in names if not (home / f"{name}.mat").is_file()]
     if absent or not names:
         raise InputError(f"{home} lacks {absent[0] if absent else 'files'}.mat. {AGAIN}")
     views = np.stack(np.unravel_index(np.arange(VIEWS), (ELEVATIONS, AZIMUTHS)), axis=1)
-    # Whole numbers from the beginning: a class made from a fraction by truncation falls together with its neighbour.
+    # Use whole numbers throughout: truncating a fraction would merge a class with its neighbour.
     cars = np.repeat(np.arange(len(names)), VIEWS)
     codes = np.column_stack([np.tile(views, (len(names), 1)), cars]).astype(np.int32)
     return LabelledImages("cars3d", _CarImages([home / f"{name}.mat" for name in names]), FACTORS, codes)
@@ -73,7 +73,7 @@ def _names(home: Path) -> list[str]:
         names = listing.read_text().split()
         unsafe = [name for name in names if not re.fullmatch(r"[\w.-]+", name)]
         if unsafe:
-            raise InputError(f"{listing} names {unsafe[0]!r}, which is not a file of this folder. {AGAIN}")
+            raise InputError(f"{listing} lists {unsafe[0]!r}, which is not a file name in this folder. {AGAIN}")
         return names
     stems = [path.stem for path in home.glob("*.mat")]
     return sorted(

@@ -14,37 +14,38 @@ from nearid.lab.data.images import ArrayImages, decode
 
 HOME = "cifar-10-batches-bin"
 BATCHES = {"train": tuple(f"data_batch_{k}" for k in range(1, 6)), "test": ("test_batch",)}
-# The same pictures as sheets, each row of which is one picture; the labels' files are spelled so at their source.
+# The same pictures as sheets: each row of a sheet is one picture. The source spells the names of the label files so.
 SHEETS = ("data_batch_1.png", "test_batch.png", "train_lables.json", "test_lables.json")
 SIDE, CHANNELS = 32, 3
 PIXELS = SIDE * SIDE * CHANNELS
 TRAIN = 50_000
-# Far above the bytes of all labels.
+# The labels take far fewer bytes than this.
 MOST = 10_000_000
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FACTORS = (FactorInfo("class", "categorical", len(CLASSES), levels=CLASSES),)
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """Load images and classes from the binary files, or from sheets, which may hold a part of the training images."""
+    """Load images and classes from the binary files, or from sheets with all or some of the training images."""
     one = read_binary if (folder / HOME).is_dir() else read_sheets
     splits = [one(folder, part) for part in parts]
     images, labels = (np.concatenate(arrays) for arrays in zip(*splits, strict=True))
     seen = dict(zip(parts, (len(each) for each, _ in splits), strict=True)).get("train", TRAIN)
-    # A part of the set must not pass for the whole.
+    # The name says so if only a part of the set is here.
     name = "cifar10" if seen == TRAIN else f"cifar10 ({seen} of the {TRAIN} training images)"
     return LabelledImages(name, ArrayImages(name, images), FACTORS, labels[:, None].astype(np.int32))
 
 
 def read_binary(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images and classes of a split: rows of a byte for the class, then all reds, greens and blues."""
+    """Images and classes of a split; each row has one byte for the class, then all red, green and blue values."""
     rows = []
     for batch in BATCHES[part]:
         path = folder / HOME / f"{batch}.bin"
         size = path.stat().st_size if path.is_file() else 0
         if size == 0 or size % (1 + PIXELS):
             raise InputError(
-                f"{path} has {size} bytes, but rows of {1 + PIXELS} are expected (a class and the pixels). {AGAIN}"
+                f"{path} has {size} bytes, but a multiple of {1 + PIXELS} is expected (class and pixels of each "
+                f"image). {AGAIN}"
             )
         check_memory(path.name, 2 * size, "Close other programs.")
         rows.append(np.fromfile(path, np.uint8).reshape(-1, 1 + PIXELS))
@@ -54,21 +55,23 @@ def read_binary(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_sheets(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images and classes of a split: as many batches as there are sheets, from the first on."""
+    """Images and classes of a split from its sheets, one batch per sheet, starting with the first batch."""
     paths = list(takewhile(Path.is_file, (folder / f"{batch}.png" for batch in BATCHES[part])))
     # A row of a sheet is a picture.
     sheets = [decode(path.read_bytes(), path.name, CHANNELS, (None, SIDE * SIDE)) for path in paths]
     images = np.concatenate(sheets).reshape(-1, SIDE, SIDE, CHANNELS)
     name = f"{part}_lables.json"
     if (folder / name).stat().st_size > MOST:
-        raise InputError(f"{folder / name} is too large to be the labels of this set.")
+        raise InputError(f"{folder / name} is too large: it cannot be the label file of CIFAR-10.")
     with damage_told(name, "JSON file of labels"):
         labels = np.asarray(json.loads((folder / name).read_text()))
     if labels.dtype.kind != "i" or labels.ndim != 1:
-        raise InputError(f"{name} does not hold a list of whole numbers, the class of each picture.")
-    # Labels of all training images come with the sheets of the first ones.
+        raise InputError(f"{name} must be a list of whole numbers: the class of each picture.")
+    # The label file has all training images, even if only the first sheets are here.
     if len(labels) < len(images) or (part == "test" and len(labels) != len(images)):
-        raise InputError(f"{name} has {len(labels)} labels for {len(images)} pictures: they are not of one set.")
+        raise InputError(
+            f"{name} has {len(labels)} labels, but there are {len(images)} pictures: the files do not belong together."
+        )
     return images, labels[: len(images)]
 
 
@@ -80,7 +83,7 @@ CIFAR10 = Dataset(
     shape=(SIDE, SIDE, CHANNELS),
     factors=FACTORS,
     files=(
-        # The binary version: the one for Python is a pickle, which could run anything.
+        # The binary version: the Python version is a pickle, which could run code.
         RemoteFile(
             "cifar-10-binary.tar.gz",
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",

@@ -14,7 +14,7 @@ REPOSITORIES = {
     "Chelcacs": "Chelcacs/ProjectML/raw/75f1c8acb161ad7d879c83265c5dac3674686abb",
     "DanSun18": "DanSun18/pytorch_resnet_cifar10/raw/f9cd464a12a3229b55833c86347a5e24cf946266",
 }
-# Owner and depth, and the SHA-256; the last to be fetched is that whose address is a guess.
+# Owner and depth, and the SHA-256. The one with an uncertain address is downloaded last.
 NETWORKS = {
     "akamaster-20": "12fca82f0bebc4135bf1f32f6e3710e61d5108578464b84fd6d7f5c1b04036c8",
     "akamaster-32": "d509ac1820d7f25398913559d7e81a13229b1e7adc5648e3bfa5e22dc137f850",
@@ -29,16 +29,18 @@ NETWORKS = {
 
 
 def weights_file(network: str) -> Path:
-    """The file of a network by name; if it is not here, the error says how to get it."""
+    """Return the file of a network by name. If it is missing, the error says how to get it."""
     if network not in FILES:
         raise InputError(unknown("CIFAR ResNet", network, FILES))
     file = FILES[network]
     for folder in candidates(CIFAR10_RESNETS):
         if (folder / file.name).is_file():
             return folder / file.name
-    # At length where there are no weights at all.
+    # If there are no weights at all, the message is longer.
     folder = locate(CIFAR10_RESNETS)
-    raise InputError(f"The weights of {network} are not here: get {file.url} and put it into {folder} as {file.name}.")
+    raise InputError(
+        f"The weights of {network} are missing. Download {file.url} and save it in {folder} as {file.name}."
+    )
 
 
 def _file(network: str, checksum: str) -> RemoteFile:

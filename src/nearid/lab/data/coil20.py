@@ -15,7 +15,7 @@ FILE = "coil-20-proc.zip"
 # Another archive of the same pictures.
 TAR = "coil20_png.tar.gz"
 SIDE = 128
-# Far above any picture of this size.
+# Any picture of this size takes far fewer bytes.
 MOST = 1 << 20
 FACTORS = (
     FactorInfo("object", "categorical", 20),
@@ -24,7 +24,7 @@ FACTORS = (
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """Decode all pictures straight from the archive, which need not be unpacked."""
+    """Decode all pictures from the archive without unpacking it."""
     path = folder / FILE if (folder / FILE).is_file() else folder / TAR
     codes = grid(FACTORS)
     images = np.empty((len(codes), SIDE, SIDE, 1), np.uint8)

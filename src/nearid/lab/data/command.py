@@ -1,4 +1,4 @@
-"""`nearid data`: the data sets there are, where they are, and getting them."""
+"""`nearid data`: list data sets, find them on this machine, and download them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def fetch(
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Get the data set again although it is here already.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--again", help="Download the data set again even if it is already on this machine.", rich_help_panel=OUTPUT
+        ),
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -135,6 +137,6 @@ def _table(datasets: Iterable[FileSet]) -> RenderableType:
         listed = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in factors)
         here = str(find(dataset) or "no") if dataset.files else "with scikit-learn"
         cells = (dataset.amount, listed, dataset.licence, address_of(dataset), here)
-        # A path may hold what is markup or an escape sequence.
+        # A path may contain markup or an escape sequence.
         table.add_row(dataset.name, *(Text(one_line(cell)) for cell in cells))
     return Group(table, Text(NOTE))

@@ -11,7 +11,7 @@ FACTORS = (FactorInfo("digit", "categorical", 10),)
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """The images, which have values from 0 to 16 at their source, from 0 to 1."""
+    """Return the images, scaled from values of 0 to 16 to values of 0 to 1."""
     from sklearn.datasets import load_digits
 
     held = load_digits()

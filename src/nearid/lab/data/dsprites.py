@@ -21,14 +21,14 @@ FACTORS = (
 
 
 class _Scaled(NpzImages):
-    """Pixels are stored as 0 and 1, while images of 8 bits go to 255."""
+    """Images whose pixels are stored as 0 and 1; they are returned as 0 and 255."""
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         return np.asarray(np.minimum(super()._read(start, stop), 1) * np.uint8(255))
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """Open the .npz; its pickled member `metadata` is never touched."""
+    """Open the .npz; its pickled member `metadata` is never read."""
     path = folder / FILE
     classes = npz_array(path, "latents_classes")
     if classes.ndim != 2 or classes.shape[1] != 6 or classes.dtype.kind not in "iu":

@@ -15,7 +15,7 @@ FILE = "face_data.mat.Z"
 UNPACKED = "face_data.mat"
 # A smaller copy in circulation: 32 x 32 pixels, factors standardised.
 SMALL = "face_1024.mat"
-# The numbers of the original take 25 MB.
+# The original takes 25 MB uncompressed.
 MOST = 200_000_000
 FACTORS = (FactorInfo("light", "continuous"), FactorInfo("pan", "continuous"), FactorInfo("tilt", "continuous"))
 
@@ -42,7 +42,7 @@ def _original(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _upright(pixels: np.ndarray) -> np.ndarray:
-    """Images from columns, each of which holds the columns of its image one after the other."""
+    """Images from an array whose columns are images, each stored column by column."""
     side = round(len(pixels) ** 0.5)
     if side * side != len(pixels):
         raise InputError(f"The faces have {len(pixels)} pixels each, but square pictures are expected.")

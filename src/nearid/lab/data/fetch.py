@@ -1,7 +1,7 @@
-"""Getting a data set into the cache: download it or take files that are here, check, unpack, and put it in place.
+"""Put a data set into the cache: download it or use local files, check them and unpack them.
 
-pooch makes the transfer and the checksum. Where a transfer fails, what has arrived is kept beside the target in a file
-that ends in .part, and the next attempt, or the next call, asks the server for the rest.
+pooch transfers the file and computes the checksum. If a transfer fails, the bytes that arrived are kept beside the
+target in a file that ends in .part. The next attempt, or the next call, requests the remaining bytes from the server.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Say = Callable[[str], object]
 
 UNPACKING = ".unpacking-"
 MB = 1_000_000
-# Bytes that are asked for at a time: what a broken connection has sent of the last such block is lost.
+# Bytes that are read at a time. If the connection breaks, the last incomplete block is lost.
 BLOCK = 1 << 16
 # Seconds to wait for a connection, and for the next bytes.
 PATIENCE = (15.0, 60.0)
-# Times that a broken transfer is taken up again before the user is asked to, and seconds before the first.
+# Number of automatic attempts to continue a broken transfer, and seconds before the first attempt.
 ATTEMPTS = 4
 PAUSE = 1.0
 
@@ -54,42 +54,47 @@ def fetch(
     progress: Reporting = False,
     say: Say = lambda text: None,
 ) -> Path:
-    """Folder of a data set, which is downloaded unless it is here.
+    """Return the folder of a data set; download the data set first if it is not on this machine.
 
     Parameters
     ----------
     given : tuple of Path
-        Files that were downloaded before, to be used instead of their addresses and of what is here.
+        Files that the user has downloaded. They replace downloads and files that exist already.
     again : bool
-        Whether to get anew what is here; it stays until the new is whole.
+        Whether to download the data set even if it exists. The old files stay until the new ones are complete.
     progress : bool, default=False
-        Draw progress bars on stderr. A function is called with the name of each stage and its number of steps.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
     say : callable
-        Gets a sentence about each step.
+        Function that is called with a sentence about each step.
     """
     if not dataset.files:
         raise InputError(f"{dataset.title} comes with scikit-learn: there is nothing to fetch.")
-    # First: a given file that does not exist is an error whatever else is here.
+    # Checked first: a given file that does not exist is always an error.
     sources = _matched(dataset, given)
     folder, here = cache_folder() / dataset.name, find(dataset)
     if here is not None and not (again or sources):
-        say(f"{dataset.title} is here already: {here}. To get it again: nearid data fetch {dataset.name} --again")
+        say(
+            f"{dataset.title} is already on this machine: {here}. To download it again: nearid data fetch "
+            f"{dataset.name} --again"
+        )
         return here
     if here not in (None, folder):
         raise InputError(
-            f"{dataset.title} is read from {here}, below the folder {VARIABLE}, and not from the cache. Remove it "
-            f"there, or unset {VARIABLE}, before getting it again."
+            f"{dataset.title} is read from {here}, below the folder that {VARIABLE} names, and not from the cache. "
+            f"Remove it there or unset {VARIABLE}, then run the command again."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"The cache {folder} cannot be made: {error.strerror or error}.") from None
+        raise InputError(f"The cache folder {folder} cannot be created: {error.strerror or error}.") from None
     wanted = [file for file in dataset.files if again or file.name in sources or not _is_in(file, folder)]
     if any(file.by_hand and file.name not in sources for file in wanted):
         raise missing(dataset) if here is None else InputError(f"To get {dataset.title} again, {how_to_get(dataset)}")
     with alone_in(folder), reporting(progress) as stages:
-        asked = [file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())]
-        if asked and dataset.name in DOUBTFUL:
+        missing_files = [
+            file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())
+        ]
+        if missing_files and dataset.name in DOUBTFUL:
             say(f"{dataset.title}: {DOUBTFUL[dataset.name].why}")
         try:
             for file in wanted:
@@ -100,16 +105,16 @@ def fetch(
 
 
 def left_behind(dataset: FileSet) -> str:
-    """What an interrupted fetch has left, as part of a sentence."""
+    """How much an interrupted download has kept, as part of a sentence."""
     size = sum(_size(part_of(cache_folder() / dataset.name / file.name)) for file in dataset.files)
-    return f"{readable(size)} are kept; the same command goes on" if size else "nothing was kept"
+    return f"{readable(size)} are kept; run the same command to continue" if size else "nothing was kept"
 
 
 def _matched(dataset: FileSet, given: tuple[Path, ...]) -> dict[str, Path]:
-    """Which given file stands for which of the data set: by name, or the only one for the only one."""
+    """Match given files to files of the data set, by name; a single file matches a data set of one file."""
     for path in given:
         if not path.is_file():
-            raise InputError(f"There is no file {path} to take {dataset.title} from.")
+            raise InputError(f"There is no file {path}. It was given with --from for {dataset.title}.")
     names = [file.name for file in dataset.files]
     if len(given) == len(names) == 1:
         return {names[0]: given[0]}
@@ -120,12 +125,12 @@ def _matched(dataset: FileSet, given: tuple[Path, ...]) -> dict[str, Path]:
 
 
 def _without_network(dataset: FileSet, folder: Path) -> str:
-    """What to do with the files that are not here yet."""
+    """How to get the missing files on a machine without a network."""
     lacking = [file for file in dataset.files if not _is_in(file, folder)]
     given = " ".join(f"--from {file.name}" for file in lacking)
     return (
-        f"Where there is no network, download {', '.join(file.url for file in lacking)} on another machine, bring what "
-        f"you get here and run: nearid data fetch {dataset.name} {given}"
+        f"Without a network: download {', '.join(file.url for file in lacking)} on another machine, copy the files to "
+        f"this machine and run: nearid data fetch {dataset.name} {given}"
     )
 
 
@@ -137,7 +142,7 @@ def _one(file: RemoteFile, folder: Path, source: Path | None, again: bool, progr
     target = folder / file.name
     if source is not None or again or not target.exists():
         if file.checksum is None:
-            say(f"{file.name}: no checksum is published for it, so that its content cannot be checked")
+            say(f"{file.name}: no checksum is published, so nearid cannot check its content")
         if source is None:
             say(f"{file.name}: downloading {file.url}")
             download(file, target, progress=progress, say=say)
@@ -154,8 +159,8 @@ def _one(file: RemoteFile, folder: Path, source: Path | None, again: bool, progr
 
 
 def _unpack(file: RemoteFile, folder: Path, archive: Path, progress: Progress) -> None:
-    """Unpack beside the place, then rename into it what is looked for: nothing is there by halves."""
-    # Of a process that was killed.
+    """Unpack into a temporary folder, then rename the expected files into place, so that none is incomplete."""
+    # Left by a process that was killed.
     for left in folder.glob(f"{UNPACKING}*"):
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=UNPACKING) as temporary:
@@ -164,18 +169,18 @@ def _unpack(file: RemoteFile, folder: Path, archive: Path, progress: Progress) -
         unarchive(archive, new, file.members, progress)
         absent = [path for path in file.holds if not (new / path).exists()]
         if absent:
-            raise InputError(f"{archive.name} lacks {', '.join(absent)}: it is another archive.")
+            raise InputError(f"{archive.name} does not contain {', '.join(absent)}: it is a different archive.")
         for path in file.holds:
             for place in (folder / path, old / path):
                 place.parent.mkdir(parents=True, exist_ok=True)
-            # A folder that is not empty cannot be renamed over: what is there goes with the temporary folder.
+            # A folder cannot be renamed onto one that is not empty: move the old one into the temporary folder first.
             if (folder / path).exists():
                 os.replace(folder / path, old / path)
             os.replace(new / path, folder / path)
 
 
 def download(file: RemoteFile, target: Path, *, progress: Progress = silent, say: Say = lambda text: None) -> None:
-    """Download a file to `target`, which appears once it is whole and its checksum is right."""
+    """Download a file to `target`, which appears only when it is complete and its checksum is right."""
     import requests
 
     part = part_of(target)
@@ -188,7 +193,7 @@ def download(file: RemoteFile, target: Path, *, progress: Progress = silent, say
             if attempt == ATTEMPTS - 1:
                 text = f"{file.name} could not be downloaded from {file.url}: {reason}."
                 if _size(part):
-                    text += f" {readable(_size(part))} are kept; run the same command again to go on."
+                    text += f" {readable(_size(part))} are kept; run the same command again to continue."
                 raise (InputError if transfer.answered else Unreachable)(text) from None
             say(f"{file.name}: {reason}; trying again")
             time.sleep(PAUSE * 2**attempt)
@@ -199,7 +204,7 @@ def download(file: RemoteFile, target: Path, *, progress: Progress = silent, say
             _forget(part)
             if not transfer.resumed:
                 raise
-            # Parts of two different files may have met: once more from the beginning tells.
+            # The parts may be of two versions of the file. Downloading everything again decides.
             say(f"{file.name}: the file made of its parts is damaged. The download starts again.")
             continue
         os.replace(part, target)
@@ -209,13 +214,13 @@ def download(file: RemoteFile, target: Path, *, progress: Progress = silent, say
 
 
 class _Transfer:
-    """One attempt to bring a part to its full size: it looks at the server's answer, and pooch writes into it."""
+    """One attempt to complete a partial file: it checks the server's response, and pooch writes into it."""
 
     def __init__(self, file: RemoteFile, part: Path, progress: Progress, say: Say) -> None:
         self.file, self.part, self.progress, self.say = file, part, progress, say
         origin = _origin_of(part)
         url, _, self.tag = (origin.read_text(encoding="utf-8") if origin.exists() else "").partition("\n")
-        # Without a checksum the server's tag alone tells whether the rest is of the same file.
+        # Without a checksum only the server's tag shows whether the remaining bytes are of the same file.
         same = url == file.url and bool(self.tag or file.checksum)
         self.have = _size(part) if same else 0
         self.total: int | None = None
@@ -228,7 +233,7 @@ class _Transfer:
         if self.have and self.have == self.file.size:
             self.resumed = True
             return
-        # Bytes as they are: a length or a range of something compressed on the way would mean something else.
+        # No compression in transit: lengths and ranges would then count compressed bytes.
         headers = {"Accept-Encoding": "identity", "User-Agent": "nearid"}
         if self.have:
             headers |= {"Range": f"bytes={self.have}-"} | ({"If-Range": self.tag} if self.tag else {})
@@ -244,33 +249,33 @@ class _Transfer:
             raise requests.ConnectionError
 
     def answer(self, response: requests.Response, **_: Any) -> None:
-        """Refuse an answer that is not of the file, before its first byte is written."""
+        """Refuse a response that is not the file, before its first byte is written."""
         file, status = self.file, response.status_code
         if response.is_redirect:
             return
         self.answered = True
         if status == 416:
-            # The server has a shorter file than before.
+            # The file on the server is now shorter.
             self.out.truncate(0)
         if status in (416, 429) or status >= 500:
-            # pooch raises them, and they are tried again.
+            # pooch raises these, and the transfer is tried again.
             return
         if status not in (200, 206):
             raise InputError(
-                f"{file.url} gives {status} {response.reason}. Is the address still right? Look at the home page of "
-                "the data set: nearid data list --json tells it."
+                f"{file.url} answered {status} {response.reason}. Is the address still right? Look at the home page "
+                f"of the data set; nearid data list --json prints its address."
             )
         if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {self.have}-"):
-            raise InputError(f"{file.url} sent another part of the file than the one that nearid requested.")
+            raise InputError(f"{file.url} sent a different part of the file than nearid requested.")
         begin, length = self.have if status == 206 else 0, response.headers.get("Content-Length", "")
         self.total = begin + int(length) if length.isdecimal() else file.size
         if file.size not in (None, self.total):
             raise InputError(
-                f"{file.url} offers {self.total} bytes, but {file.name} has {file.size}: it is another file, or a page "
-                "that asks for something. Open the address in a browser to see."
+                f"{file.url} offers {self.total} bytes, but {file.name} has {file.size}. It is a different file or a "
+                f"web page. Open the address in a browser to see."
             )
         if begin:
-            self.say(f"{file.name}: going on after {readable(begin)}")
+            self.say(f"{file.name}: continuing after {readable(begin)}")
             self.resumed = True
         else:
             self.out.truncate(0)
@@ -278,9 +283,9 @@ class _Transfer:
             # A weak tag does not promise the same bytes.
             strong = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
             write_text(_origin_of(self.part), f"{file.url}\n{strong}")
-        advice = "Make room, or put the cache elsewhere (on Linux XDG_CACHE_HOME says where)."
+        advice = "Free some space, or move the cache (on Linux: set XDG_CACHE_HOME to another folder)."
         check_room(f"The rest of {file.name}", (self.total or 0) - begin, self.part.parent, advice)
-        # As they come, even where the server calls a .gz file its encoding of another: it is the .gz that is wanted.
+        # Not decoded: some servers declare a .gz file as an encoding, but the .gz file itself is wanted.
         response.raw.headers.pop("Content-Encoding", None)
         self.tick = self.progress(f"{file.name} (MB)", -(-(self.total or MB) // MB))
         self.shown, self.received = 0, begin
@@ -296,7 +301,7 @@ class _Transfer:
         self.out.flush()
 
     def reason(self, error: requests.RequestException) -> str:
-        """Why the transfer failed; the libraries' own texts speak of their insides."""
+        """Why the transfer failed, in plain words (the messages of the libraries describe their internals)."""
         from requests import exceptions
 
         host = urlsplit(self.file.url).hostname
@@ -305,20 +310,20 @@ class _Transfer:
         if self.answered:
             return "the connection was lost"
         if isinstance(error, exceptions.ProxyError):
-            return f"the proxy gives no connection to {host}"
+            return f"the proxy refuses a connection to {host}"
         if isinstance(error, exceptions.SSLError):
-            return f"no safe connection to {host} can be made: its certificate is not accepted"
+            return f"no secure connection to {host}: its certificate is not accepted"
         return (
             f"{host} does not answer" if isinstance(error, exceptions.Timeout) else f"there is no connection to {host}"
         )
 
 
 def verify(file: RemoteFile, path: Path, origin: object) -> None:
-    """Refuse a file that is not the one that is described; what it came from, an address or a path, is blamed."""
+    """Refuse a file of the wrong size or checksum; the message names `origin`, its address or path."""
     import pooch
 
     if file.size is not None and _size(path) != file.size:
-        raise InputError(f"{origin} has {_size(path)} bytes, but {file.name} has {file.size}: it is another file.")
+        raise InputError(f"{origin} has {_size(path)} bytes, but {file.name} has {file.size}: it is a different file.")
     if file.checksum is None:
         _refuse_damage(file, path, origin)
         return
@@ -329,15 +334,15 @@ def verify(file: RemoteFile, path: Path, origin: object) -> None:
         raise InputError(f"{path} could not be read: {error.strerror or error}.") from None
     if digest != expected:
         raise InputError(
-            f"{origin} has the {kind} {digest}, but {expected} is published for {file.name} ({file.checked_by}). It "
-            "was damaged or changed, and is not used."
+            f"{origin} has the {kind} {digest}, but {expected} is published for {file.name} ({file.checked_by}). The "
+            f"file is damaged or was changed, so nearid does not use it."
         )
 
 
 def _refuse_damage(file: RemoteFile, path: Path, origin: object) -> None:
-    """Refuse what plainly is not of the kind that its name says, such as a page that asks for something, or a half."""
+    """Refuse a file that is clearly not of the type that its name says, such as a web page or an incomplete file."""
     with damage_told(str(origin), f"{Path(file.name).suffix} file", "It is not used."):
-        # Unpacking tells it of an archive that is unpacked.
+        # For an archive, unpacking finds damage.
         if file.name.endswith((".zip", ".npz")) and not file.members:
             zipfile.ZipFile(path).close()
         elif file.name.endswith(".pickle"):
@@ -349,7 +354,7 @@ def _refuse_damage(file: RemoteFile, path: Path, origin: object) -> None:
 
 
 def part_of(target: Path) -> Path:
-    """Where what has arrived is kept until it is whole."""
+    """Path of the partial file: the bytes that arrived so far."""
     return target.with_name(f".{target.name}.part")
 
 

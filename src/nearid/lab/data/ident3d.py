@@ -23,8 +23,8 @@ PERIODIC = (
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     """Open the folders of pictures.
 
-    Latents are drawn from a box (ten columns of raw_latents.npy from -1 to 1), or with angles from a sphere (eleven
-    columns); of the latter the angles themselves are taken, from latents.npy.
+    Latents come from a box (raw_latents.npy has ten columns, from -1 to 1), or their angles come from a sphere (eleven
+    columns). In the second case the angles are read from latents.npy.
     """
     homes = [folder / "3dident" / part for part in parts]
     raw = [_load(home / "raw_latents.npy") for home in homes]
@@ -38,7 +38,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     counts = [len(table) for table in tables]
 
     def where(at: int) -> Path:
-        """The picture of a row; their names have as many digits as their number takes."""
+        """The picture of a row; the names have as many digits as the largest number needs."""
         home, n = 0, counts[0]
         while at >= n:
             at, home = at - n, home + 1
@@ -76,7 +76,7 @@ IDENT3D = Dataset(
         _archive("train", "df132b4dacf04fa28e1c8ca9d2168634"),
         _archive("test", "35020bca16c9faa80cf0c926d265d678"),
     ),
-    licence="to be seen on the home page",
+    licence="see the home page",
     citation="Zimmermann et al.: Contrastive Learning Inverts the Data Generating Process, ICML 2021",
     homepage="https://zenodo.org/record/4502485",
     read=read,

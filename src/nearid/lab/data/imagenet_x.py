@@ -1,7 +1,7 @@
-"""ImageNet-X: what sets each image of ImageNet apart from its class, as people judged it, in sixteen factors.
+"""ImageNet-X: sixteen factors, judged by people, in which an image of ImageNet differs from its class.
 
-The annotations come with the Python package imagenet-x (CC BY-NC 4.0), or as a file in its layout: a line of JSON for
-each image, or a table with the same names. The package is found, not imported, and nothing of it is kept.
+The annotations come with the Python package imagenet-x (CC BY-NC 4.0), or as a file in the same layout: one line of
+JSON per image, or a table with the same column names. nearid reads the files of the package and does not import it.
 """
 
 import csv
@@ -23,7 +23,7 @@ FACTORS = (
     *("darker", "object_blocking", "person_blocking", "style", "brighter", "multiple_objects"),
 )
 PACKAGE = "imagenet_x"
-# The factor that sets an image apart most, or all of them.
+# The factor in which an image differs most, or all factors in which it differs.
 SELECTIONS = ("top", "multi")
 PROTOTYPES = "prototypical_paths.csv"
 PICTURES = (".jpeg", ".jpg", ".png", ".webp")
@@ -39,11 +39,11 @@ class Annotations:
     images : ndarray of str, shape (n,)
         Names of the images, without folder and suffix.
     factors : dict of ndarray of bool, shape (n,)
-        Whether a factor sets an image apart.
+        Whether the image differs from its class in this factor.
     classes : ndarray of int, shape (n,)
         From 0 to 999.
     digest : str
-        16 hex digits that follow from all of them.
+        Hash of all annotations: 16 hex digits.
     """
 
     images: np.ndarray
@@ -67,16 +67,16 @@ def load_annotations(path: str = "", selection: str = "top") -> Annotations:
     path : str
         A file of lines of JSON (.jsonl) or a table (.csv); empty for the package.
     selection : {"top", "multi"}
-        Of the package: the one factor that sets an image apart most, or all of them. The prototypes that the others
-        were compared with are left out, as the package does.
+        Which annotations of the package to read: only the factor in which an image differs most, or all of them. The
+        prototypes (the images that the others were compared with) are left out, as in the package.
     """
     if path:
         return _annotations(local_path(path), frozenset())
     folder = package_folder()
     if folder is None:
         raise InputError(
-            "The annotations of ImageNet-X are not here: pip install imagenet-x (CC BY-NC 4.0), or name a file of them "
-            "(imagenet_x_val_top_factor.jsonl of its repository) with --set annotations=FILE."
+            "The annotations of ImageNet-X are missing. Run: pip install imagenet-x (CC BY-NC 4.0). Or give a file of "
+            "annotations (imagenet_x_val_top_factor.jsonl of its repository) with --set annotations=FILE."
         )
     return _annotations(folder / f"imagenet_x_val_{selection}_factor.jsonl", _prototypes(folder / PROTOTYPES))
 
@@ -96,21 +96,23 @@ def _prototypes(path: Path) -> frozenset[str]:
         prototypes = frozenset()
     if not prototypes:
         raise InputError(
-            f"The package imagenet-x is damaged: a table with the column file_name cannot be read from {path}. Install "
-            "it again, or name a file of annotations with --set annotations=FILE."
+            f"The package imagenet-x is damaged: a table with the column file_name cannot be read from {path}. "
+            f"Install it again, or give a file of annotations with --set annotations=FILE."
         )
     return prototypes
 
 
 def _annotations(path: Path, without: frozenset[str]) -> Annotations:
     if not path.is_file():
-        raise InputError(f"There is no file {path} to read the annotations of ImageNet-X from.")
+        raise InputError(f"There is no file {path}. It was given as the annotations of ImageNet-X.")
     if path.suffix.lower() not in (".jsonl", ".csv"):
-        raise InputError(f"{path.name} must be lines of JSON (.jsonl) or a table (.csv) to be read as annotations.")
+        raise InputError(
+            f"{path.name} cannot be read as annotations: lines of JSON (.jsonl) or a table (.csv) are expected."
+        )
     rows = [(image_name(r["file_name"]), _numbers(path.name, line, r)) for line, r in _records(path)]
     kept = {name: numbers for name, numbers in rows if name not in without}
     if len(kept) < sum(name not in without for name, _ in rows):
-        raise InputError(f"{path.name} annotates some image more than once: every image must have one line.")
+        raise InputError(f"{path.name} has several lines for the same image, but one line per image is expected.")
     if len(kept) < 2:
         raise InputError(f"{path.name} annotates {len(kept)} images, but at least 2 are expected.")
     table = np.array(list(kept.values()), dtype=np.int64)
@@ -121,7 +123,7 @@ def _annotations(path: Path, without: frozenset[str]) -> Annotations:
 
 
 def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Lines of a file with their numbers, each with all names that are needed."""
+    """Yield the lines of a file with their numbers, after checking that each has all needed names."""
     with path.open(encoding="utf-8", newline="") as lines:
         try:
             parsed: Iterable[tuple[int, Any]] = (
@@ -140,7 +142,7 @@ def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 yield number, record
         except InputError:
             raise
-        # JSON with an integer of thousands of digits is a ValueError of another kind.
+        # An integer with thousands of digits in JSON raises a different ValueError.
         except (ValueError, RecursionError, csv.Error) as error:
             raise InputError(f"{path.name} cannot be read as annotations: {error}. {_LAYOUT.capitalize()}") from None
 

@@ -21,7 +21,7 @@ from nearid.base.progress import Progress, silent
 from nearid.lab.data.base import AGAIN
 from nearid.lab.data.unarchive import check_room
 
-# Bytes that a block of `blocks` takes, about.
+# Approximate size in bytes of a block of `blocks`.
 BLOCK = 1 << 25
 
 
@@ -31,16 +31,16 @@ class Images(ABC):
     Attributes
     ----------
     name : str
-        What people are shown.
+        Name in messages.
     shape : tuple of int
         (n, height, width, channels).
     dtype : numpy.dtype
         uint8 from 0 to 255, or float32 from 0 to 1.
     """
 
-    # Whether reading gives a view of what is held, which takes no memory.
+    # Whether reading returns a view, which takes no additional memory.
     views = False
-    # Images that are read at once to take some of them: a subclass sets what its storage decodes together.
+    # Number of neighbouring images that `take` reads together. A subclass sets what its storage decodes together.
     window = 256
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -68,7 +68,7 @@ class Images(ABC):
         """Images `start` to `stop` as an array of shape (stop - start, height, width, channels); maybe read-only."""
         stop = len(self) if stop is None else stop
         if not 0 <= start <= stop <= len(self):
-            raise IndexError(f"Images {start} to {stop} were asked of {self.name}, which has {len(self)}.")
+            raise IndexError(f"Images {start} to {stop} of {self.name} do not exist: it has {len(self)} images.")
         if not self.views:
             self._check_memory(stop - start)
         return self._read(start, stop)
@@ -77,10 +77,10 @@ class Images(ABC):
         """Images at `indices` in the order given, reading each window of neighbours once."""
         indices = np.asarray(indices)
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-            raise IndexError(f"Images of {self.name} are taken by a 1-D array of whole numbers.")
+            raise IndexError(f"The indices of images of {self.name} must be a 1-D array of whole numbers.")
         if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
             raise IndexError(
-                f"Images {indices.min()} to {indices.max()} were asked of {self.name}: it has {len(self)}."
+                f"Images {indices.min()} to {indices.max()} of {self.name} do not all exist: it has {len(self)} images."
             )
         self._check_memory(len(indices))
         order = np.argsort(indices, kind="stable")
@@ -96,7 +96,7 @@ class Images(ABC):
     def _check_memory(self, images: int) -> None:
         size = images * (self.nbytes // len(self))
         if size > BLOCK:
-            check_memory(f"{images} images of {self.name}", size, "Read fewer at a time, or ask for a smaller size.")
+            check_memory(f"{images} images of {self.name}", size, "Read fewer at a time, or choose a smaller size.")
 
     def block_ranges(self) -> list[tuple[int, int]]:
         """First and last image (excluded) of each block."""
@@ -127,13 +127,14 @@ class ArrayImages(Images):
         """Images at `indices` in the order given."""
         indices = np.asarray(indices)
         if indices.size and indices.min() < 0:
-            raise IndexError(f"Image {indices.min()} was asked of {self.name}: they are counted from 0.")
+            raise IndexError(f"There is no image {indices.min()} in {self.name}: images are counted from 0.")
         self._check_memory(len(indices))
         return np.asarray(self.array[indices])
 
 
 class ResizedImages(Images):
-    """Images scaled to another size: each pixel is the mean over the area that it covers (of smaller ones, nearest)."""
+    """Images scaled to another size; each pixel is the mean over its area (the nearest pixel if images are "
+    "enlarged)."""
 
     def __init__(self, images: Images, size: int) -> None:
         if size < 1:
@@ -151,7 +152,7 @@ class ResizedImages(Images):
 
 
 def area_weights(old: int, new: int) -> np.ndarray:
-    """Weights of shape (new, old) that give each new pixel the mean of the old ones, by the part that it covers."""
+    """Weights of shape (new, old): each new pixel is the mean of the old ones, weighted by the part that it covers."""
     edges = np.linspace(0, old, new + 1)
     first, last = edges[:-1, None], edges[1:, None]
     cells = np.arange(old)
@@ -160,10 +161,10 @@ def area_weights(old: int, new: int) -> np.ndarray:
 
 
 class NpzImages(Images):
-    """Images of a member of an archive; other members are never touched.
+    """Images of one member of an archive; other members are never read.
 
-    A compressed member can only be read from its beginning: going on is cheap, going back begins anew. For batches in
-    random order unpack the images first (`unpacked`).
+    A compressed member can only be read from its beginning: reading forward is cheap, going back starts again. For
+    batches in random order, unpack the images first (`unpacked`).
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -187,12 +188,12 @@ class NpzImages(Images):
             self._member.seek(self._offset + start * size)
             data = self._member.read((stop - start) * size)
         if len(data) < (stop - start) * size:
-            raise InputError(f"{self.name} ends before its last image. {AGAIN}")
+            raise InputError(f"{self.name} is incomplete: it ends before its last image. {AGAIN}")
         return np.frombuffer(data, self.dtype).reshape(stop - start, *self.shape[1:])
 
 
 def npz_array(path: Path, key: str) -> np.ndarray:
-    """One array of an archive, loaded; other members are never touched."""
+    """Load one array of an archive; other members are never read."""
     with damage_told(path.name, ".npz archive", AGAIN), zipfile.ZipFile(path) as archive:
         return load_member(archive, _find(archive, path, key), f"{path.name}:{key}")
 
@@ -205,15 +206,15 @@ def _find(archive: zipfile.ZipFile, path: Path, key: str) -> zipfile.ZipInfo:
 
 
 class PictureImages(Images):
-    """Images in files of their own, all of one size, decoded when they are read."""
+    """Images in one file each, all of one size, decoded when they are read."""
 
-    # Pictures between two that are wanted would be decoded in vain.
+    # Read one at a time: pictures between two wanted ones would be decoded for nothing.
     window = 1
 
     def __init__(self, name: str, n: int, where: Callable[[int], Path], channels: int) -> None:
         first = decode(_bytes(where(0)), where(0).name, channels)
         super().__init__(name, (n, *first.shape), first.dtype)
-        # Asked for when it is needed: a list of some hundred thousand paths takes as much memory as their pictures.
+        # A function, not a list: some hundred thousand paths take as much memory as their pictures.
         self._where = where
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -225,19 +226,19 @@ class PictureImages(Images):
 
 
 def decode(data: bytes, name: str, channels: int, size: tuple[int | None, int] | None = None) -> np.ndarray:
-    """A picture as an array of shape (height, width, channels) in uint8; alpha is dropped.
+    """Decode a picture into an array of shape (height, width, channels) of uint8; alpha is dropped.
 
-    `size` is the height (None for any) and width that it must have: it is compared with what the header declares,
-    before the pixels are decoded.
+    `size` is the expected height (None for any) and width. It is compared with the header before the pixels are
+    decoded.
     """
     image_module = _pillow()
-    # No format but the one that is expected: some are programs for others to run.
+    # Only the expected format: some formats start other programs.
     with damage_told(name, "picture", AGAIN), image_module.open(io.BytesIO(data), formats=("PNG",)) as picture:
         declared = (picture.height, picture.width)
         if size is not None and declared != (expected := (size[0] or picture.height, size[1])):
             raise InputError(f"{name} is a picture of {declared} pixels, but {expected} are expected.")
         if picture.mode.startswith("I"):
-            # Its conversion would cut off whatever is above 255.
+            # The conversion would clip all values above 255.
             raise InputError(f"{name} is a picture of 16 bits, but 8 bits are expected. Is it the canonical file?")
         return np.array(picture.convert("L" if channels == 1 else "RGB")).reshape(*declared, channels)
 
@@ -260,20 +261,22 @@ def _pillow() -> Any:
 
 
 def unpacked(images: Images, folder: Path, origin: str, progress: Progress = silent) -> ArrayImages:
-    """The same images as a map of an .npy file in `folder`, which is written unless it is there.
+    """Return the same images, memory-mapped from an .npy file in `folder`, which is written if it does not exist.
 
-    `origin` says what the images were read from; images of another origin, shape or dtype get a file of their own.
+    `origin` describes the source of the images. Images with another origin, shape or dtype get another file.
     """
     mark = hashlib.sha256(f"{origin} {images.shape} {images.dtype}".encode()).hexdigest()[:12]
     path = folder / f"unpacked-{'x'.join(map(str, images.shape))}-{mark}.npy"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        advice = "Make room, or load it without unpacking or at a smaller size."
+        advice = "Free some space, load the images without unpacking, or choose a smaller size."
         check_room(f"{images.name} unpacked", images.nbytes, folder, advice)
         _write(images, path, progress)
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.shape != images.shape or array.dtype != images.dtype:
-        raise InputError(f"{path} does not hold what its name says. Remove it.")
+        raise InputError(
+            f"{path} does not contain the images that its name describes. Delete the file and run the command again."
+        )
     return ArrayImages(images.name, array)
 
 

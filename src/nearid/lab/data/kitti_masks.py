@@ -19,18 +19,20 @@ FACTORS = (
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """Read the pickle without running anything that it names; films follow each other, as `sequence` tells."""
+    """Read the pickle without running its code; `sequence` gives the film of each image."""
     held = read_arrays(folder / FILE)
     if not isinstance(held, dict) or not {"pedestrians", "pedestrians_latents"} <= held.keys():
-        raise InputError(f"{FILE} does not hold 'pedestrians' and 'pedestrians_latents'. Is it the canonical file?")
+        raise InputError(f"{FILE} does not contain 'pedestrians' and 'pedestrians_latents'. Is it the canonical file?")
     films, latents = held["pedestrians"], held["pedestrians_latents"]
     lists = isinstance(films, list) and isinstance(latents, list)
     if not lists or not films or len(films) != len(latents) or not all(map(_fit, films, latents)):
-        raise InputError(f"{FILE} has films and latents that do not fit each other. {AGAIN}")
+        raise InputError(
+            f"The films and latents in {FILE} do not match: each film needs one row of latents per frame. {AGAIN}"
+        )
     sizes = sorted({film.shape[1:] for film in films})
     if len(sizes) > 1:
         raise InputError(f"{FILE} has films of {sizes[0]} and of {sizes[1]} pixels, but one size is expected. {AGAIN}")
-    # A film that is named many times is held once, but not in what is made of it.
+    # A film that occurs many times in the pickle takes memory once there, but many times in the result.
     check_memory(FILE, sum(film.nbytes for film in films), "Close other programs.")
     masks = np.concatenate(films, dtype=np.uint8)
     masks *= 255
@@ -57,7 +59,7 @@ KITTI_MASKS = Dataset(
     shape=(64, 64, 1),
     factors=FACTORS,
     files=(RemoteFile(FILE, f"https://zenodo.org/record/3931823/files/{FILE}?download=1"),),
-    licence="to be seen on the home page (derived from KITTI MOTS, CC BY-NC-SA 3.0)",
+    licence="see the home page (derived from KITTI MOTS, CC BY-NC-SA 3.0)",
     citation="Klindt et al.: Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding, ICLR 2021",
     homepage="https://zenodo.org/record/3931823",
     read=read,

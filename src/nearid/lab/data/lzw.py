@@ -10,10 +10,10 @@ CLEAR = 256
 
 
 def decompress(data: bytes, name: str, most: int) -> bytes:
-    """What a .Z file holds, if that is at most `most` bytes.
+    """Return the content of a .Z file, which may have at most `most` bytes.
 
-    Codes are of 9 bits at first and widen as the table grows. They come in groups of eight: whenever the width changes,
-    the rest of the group is filler.
+    Codes have 9 bits at first and become wider as the table grows. They come in groups of eight: whenever the width
+    changes, the rest of the group is filler.
     """
     if data[:2] != MAGIC or len(data) < 3:
         raise InputError(f"{name} is not a .Z file of Unix compress. {AGAIN}")
@@ -41,7 +41,7 @@ def decompress(data: bytes, name: str, most: int) -> bytes:
                 raise InputError(f"{name} is damaged: it refers to a string that it has not defined. {AGAIN}")
             size += len(entry)
             if size > most:
-                raise InputError(f"{name} holds more than {most} bytes, which is not what is expected of it.")
+                raise InputError(f"{name} contains more than {most} bytes, more than this file can have.")
             out.append(entry)
             if before and len(table) < 1 << widest:
                 table.append(before + entry[:1])

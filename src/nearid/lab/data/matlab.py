@@ -1,4 +1,4 @@
-"""Arrays of MATLAB files, whose declared sizes are looked at before anything is loaded."""
+"""Arrays of MATLAB files; the declared sizes are checked before anything is loaded."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 from nearid.lab.data.base import AGAIN
 
-# Classes of numbers, and the bytes of one; others (cells, objects, functions) are not read.
+# Numeric classes and their bytes per number. Other classes (cells, objects, functions) are not read.
 WIDTHS = {"double": 8, "single": 4, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4}
 
 
@@ -21,7 +21,7 @@ def mat_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _declared(path: Path) -> dict[str, tuple[tuple[int, ...], int]]:
-    """Shape, and bytes of a number, of each array of numbers."""
+    """Shape and bytes per number of each array of numbers."""
     from scipy.io import whosmat
 
     with damage_told(path.name, "MATLAB file", AGAIN):
@@ -34,7 +34,7 @@ def load_mat(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.
     Parameters
     ----------
     wanted : mapping of name to shape
-        What to load; -1 stands for any size.
+        Arrays to load and their expected shapes; -1 means any size.
     """
     from scipy.io import loadmat
 

@@ -25,15 +25,15 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """The bytes of a gzipped idx file: a magic number that tells type and dimensions, the sizes, the numbers."""
+    """Return the array of a gzipped idx file: a magic number with type and dimensions, then the sizes and the bytes."""
     with damage_told(path.name, "idx file", AGAIN), gzip.open(path) as file:
         zero, kind, axes = struct.unpack(">HBB", file.read(4))
         if zero or kind != 8 or axes != dimensions:
-            raise InputError(f"{path.name} does not begin as an idx file of bytes with {dimensions} dimensions does.")
+            raise InputError(f"{path.name} does not begin like an idx file of bytes with {dimensions} dimensions.")
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
         size = math.prod(shape)
         check_memory(path.name, size, "Get the file again: its header may be damaged.")
-        # One more is asked for: reading to the end also compares the checksum of the gzip format.
+        # Read one byte more: at the end of the file gzip also compares its checksum.
         data = file.read(size + 1)
         if len(data) != size:
             raise InputError(

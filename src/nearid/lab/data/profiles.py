@@ -1,4 +1,4 @@
-"""Profiles of wells by Cell Painting with their perturbations and batches; downloaded by hand."""
+"""Cell Painting profiles of wells with their perturbations and batches; the user downloads the files."""
 
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from nearid.moments import Floats
 
 
 def _bbbc021(folder: Path, parts: tuple[str, ...]) -> Profiles:
-    """Means over the cells of a well; mechanisms of action against DMSO, wells of other compounds left out."""
+    """Means over the cells of a well. Labels are mechanisms of action, the control is DMSO; other wells are left "
+    "out."""
     wells = open_columns(folder / "ljosa_jbiomolscreen_2013_per_well_mean.csv.gz")
     images = open_columns(folder / "BBBC021_v1_image.csv.gz").values
     known = open_columns(folder / "BBBC021_v1_moa.csv").values
@@ -32,7 +33,7 @@ def _bbbc021(folder: Path, parts: tuple[str, ...]) -> Profiles:
 
 
 def _cell_health(folder: Path, parts: tuple[str, ...]) -> Profiles:
-    """Guides in three cell lines; genes against guides that cut nothing (in human cells)."""
+    """Guides in three cell lines. Labels are genes, the controls are guides that do not cut in human cells."""
     table = open_columns(folder / "median_agg_cell_painting_median.tsv.gz")
     genes = [guide.rpartition("-")[0] or guide for guide in table.values["Metadata_pert_name"]]
     idle = {"EMPTY", "LacZ", "Luc", "Chr2"}
@@ -41,9 +42,9 @@ def _cell_health(folder: Path, parts: tuple[str, ...]) -> Profiles:
 
 
 def _lincs(folder: Path, parts: tuple[str, ...]) -> Profiles:
-    """Five principal components of each well; compounds, each against all others, as the controls are not given.
+    """Five principal components of each well. Labels are compounds; the file does not name controls.
 
-    Some wells are listed more than once with the same numbers: they count once, as the first line has it.
+    Some wells are listed more than once with the same numbers: only the first line of each is used.
     """
     table = open_columns(folder / "cell_painting_pca.tsv.gz").values
     x = np.column_stack([table[f"pca_{k}"] for k in range(1, 6)])
@@ -54,7 +55,7 @@ def _lincs(folder: Path, parts: tuple[str, ...]) -> Profiles:
 
 
 def _numbers(table: Columns, about: str = "Metadata_") -> Floats:
-    """The columns that are measured, without those that miss values."""
+    """The measured columns, without columns that have missing values."""
     measured = [v for name, v in table.values.items() if not name.startswith(about) and v.dtype.kind == "f"]
     return np.column_stack([v for v in measured if np.isfinite(v).all()])
 

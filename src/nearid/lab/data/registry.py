@@ -1,4 +1,4 @@
-"""The data sets there are, each declared in the module that reads it, and the folders in which they lie."""
+"""All data sets, each declared in the module that reads it, and the folders where nearid looks for them."""
 
 import os
 from functools import cache
@@ -19,22 +19,25 @@ MODULES = (
 
 
 class Doubt(NamedTuple):
-    """Where an address comes from instead of its source's own page, and what to know about it."""
+    """Origin of an address that the source's own page does not give, with a remark."""
 
     origin: str
     why: str
 
 
-# No address could be tried where this was written. The sources' own pages or programs name all of them but these.
+# No address was tested when this list was written. All come from the sources' own pages or programs, except these.
 DOUBTFUL = {
     "mpi3d-complex": Doubt(
         "mirror",
         "The address is a mirror. The source is https://drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm, for "
         "a browser.",
     ),
-    "cars3d": Doubt("other programs", "Programs that fetch it name the address; no page of its author was seen to."),
+    "cars3d": Doubt(
+        "other programs",
+        "The address comes from programs that download the data set. No page of its author was found that gives it.",
+    ),
     "3dident": Doubt(
-        "other programs", "The authors name the record; the names of the files in it are from the package disent."
+        "other programs", "The authors give the record. The names of the files in it come from the package disent."
     ),
     "mnist": Doubt("mirror", "The address is PyTorch's mirror. The source is http://yann.lecun.com/exdb/mnist/."),
     "faces": Doubt(
@@ -44,18 +47,19 @@ DOUBTFUL = {
     ),
     "coil20": Doubt(
         "other programs",
-        "Programs that fetch it name the address. The laboratory has moved pages since; https://cave.cs.columbia.edu "
+        "The address comes from programs that download the data set. The laboratory has moved its pages since; "
+        "https://cave.cs.columbia.edu "
         "lists its databases.",
     ),
     "wikitext2": Doubt(
         "other programs",
-        "It is the authors' former address, which many programs name. Where it does not answer, "
+        "This is the authors' former address, which many programs use. If it does not answer, "
         "https://huggingface.co/datasets/Salesforce/wikitext holds the same text in another format.",
     ),
     "cifar10-resnets": Doubt(
         "guess",
-        "The addresses are those of files of this kind in the histories of their repositories; that of DanSun18 may be "
-        "of another run. The checksums are of copies at hand, and tell.",
+        "The addresses point to files of this kind in the histories of the repositories. The file of DanSun18 may be "
+        "from another run. The checksums were computed from local copies, so a different file is refused.",
     ),
 }
 
@@ -76,7 +80,7 @@ def dataset(name: str) -> FileSet:
 
 
 def address_of(dataset: FileSet) -> str:
-    """Where its addresses come from, in a word or two; empty for what comes with a library."""
+    """Where its addresses come from, in one or two words; empty for a data set that comes with a library."""
     if not dataset.files:
         return ""
     if dataset.name in DOUBTFUL:
@@ -85,16 +89,18 @@ def address_of(dataset: FileSet) -> str:
 
 
 def cache_folder() -> Path:
-    """The folder that data sets are downloaded into, each into one of its own."""
+    """The cache folder; each data set is downloaded into its own subfolder."""
     try:
         import pooch
     except ImportError:
-        raise InputError("Data sets are found with pooch. Install it: pip install 'nearid[lab]'") from None
+        raise InputError(
+            "The package pooch, which finds the cache, is not installed: pip install 'nearid[lab]'"
+        ) from None
     return Path(pooch.os_cache("nearid")) / "data"
 
 
 def candidates(dataset: FileSet) -> list[Path]:
-    """Folders in which a data set is looked for, in order: below NEARID_DATA, then in the user's cache."""
+    """Folders where nearid looks for a data set, in order: below NEARID_DATA, then in the user's cache."""
     roots = [local_path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
     names = (dataset.name, *dataset.folders)
     return [root / name for root in roots for name in names] + [cache_folder() / dataset.name]
@@ -108,9 +114,9 @@ def find(dataset: FileSet) -> Path | None:
 
 
 def locate(dataset: FileSet) -> Path:
-    """The folder of a data set; if there is none, the error says how to get it."""
+    """Return the folder of a data set. If there is none, the error says how to get it."""
     if not dataset.files:
-        raise InputError(f"{dataset.title} comes with scikit-learn and has no folder of its own: just load it.")
+        raise InputError(f"{dataset.title} comes with scikit-learn and has no folder. Load it directly.")
     folder = find(dataset)
     if folder is None:
         raise missing(dataset)
@@ -118,13 +124,13 @@ def locate(dataset: FileSet) -> Path:
 
 
 def missing(dataset: FileSet) -> InputError:
-    """The error for a data set that is not here, with the command and addresses that get it."""
+    """Return the error for a data set that is not on this machine, with the command and addresses to get it."""
     how = how_to_get(dataset)
     paths = ", ".join(path for file in dataset.files for path in file.paths)
     return InputError(
-        f"{dataset.title} is not here. It was looked for in {', '.join(map(str, candidates(dataset)))}.\n"
+        f"{dataset.title} is not on this machine. nearid looked in {', '.join(map(str, candidates(dataset)))}.\n"
         f"{how[0].upper()}{how[1:]}\n"
-        f"Or put {paths} into {dataset.name}/ below a folder, and set {VARIABLE} to that folder."
+        f"Or put {paths} into a folder {dataset.name}/, and set {VARIABLE} to its parent folder."
     )
 
 
@@ -133,7 +139,7 @@ def how_to_get(dataset: FileSet) -> str:
     addresses = ", ".join(dict.fromkeys(file.url for file in dataset.files))
     if any(file.by_hand for file in dataset.files):
         return (
-            f"download {addresses} with a browser, as no plain address for programs is known, then run: nearid data "
+            f"download {addresses} with a browser (no direct address is known), then run: nearid data "
             f"fetch {dataset.name} --from FILE"
         )
     return f"get it from {addresses} with: nearid data fetch {dataset.name}"

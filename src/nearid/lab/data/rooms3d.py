@@ -18,8 +18,8 @@ def _ordered(**sizes: int) -> tuple[FactorInfo, ...]:
 LIVING_ROOM = _ordered(
     lighting_intensity=5, lighting_x=6, lighting_y=6, lighting_z=6, camera_x=6, camera_y=6, camera_z=6
 )
-# In this order the last factor varies fastest. The home page lists another order beside the same steps, which its
-# sizes contradict; its program and the labels have this one.
+# In this order the last factor varies fastest. The home page lists another order with the same steps, but the sizes
+# contradict it. The source's program and the labels use this order.
 KITCHEN = (
     FactorInfo("object_shape", "categorical", 3),
     *_ordered(robot_x=8, robot_y=5, camera_height=4, object_scale=4, lighting_intensity=4, lighting_y=6),
@@ -29,23 +29,23 @@ KITCHEN = (
 
 
 def _check_labels(path: Path, codes: np.ndarray, factors: tuple[FactorInfo, ...]) -> None:
-    """Refuse labels that tell another order of the factors than the numbers of the pictures do."""
+    """Refuse labels whose order of the factors disagrees with the numbers of the pictures."""
     values = _load(path)
     if values.shape != codes.shape:
         raise InputError(f"{path.name} has shape {values.shape}, but {codes.shape} is expected: one row per picture.")
     steps = np.array([(factor.size or 1) - 1 for factor in factors])
-    # From 0 to 1 in equal steps: rounded, as many multiples fall just below a whole number.
-    told = np.rint(values * steps).astype(np.int64)
-    bad = np.flatnonzero((told != codes).any(axis=1))
+    # Labels go from 0 to 1 in equal steps. Round, because many multiples fall just below a whole number.
+    levels = np.rint(values * steps).astype(np.int64)
+    bad = np.flatnonzero((levels != codes).any(axis=1))
     if len(bad):
         raise InputError(
-            f"{path.name} has the levels {told[bad[0]].tolist()} for picture {bad[0]}, but {codes[bad[0]].tolist()} "
+            f"{path.name} has the levels {levels[bad[0]].tolist()} for picture {bad[0]}, but {codes[bad[0]].tolist()} "
             "follow from its number. Is it the canonical file?"
         )
 
 
 def _load(path: Path) -> np.ndarray:
-    # Not told by the suffix: the labels of Falcor3D are an .npy file under another name.
+    # Do not use the suffix: the labels of Falcor3D are an .npy file under another name.
     rows = NpyContents(str(path), path.name).open(None, None)
     return rows.read(0, rows.shape[0])
 
@@ -66,7 +66,7 @@ def _dataset(title: str, about: str, drive: str, factors: tuple[FactorInfo, ...]
         f"https://drive.google.com/uc?export=download&id={drive}",
         members=(f"{home}/images/", f"{home}/{labels}"),
         holds=(f"{home}/images", f"{home}/{labels}"),
-        # Google Drive asks a person before it gives a file of this size.
+        # Google Drive requires a confirmation in the browser for a file of this size.
         by_hand=True,
     )
     return Dataset(

@@ -18,7 +18,7 @@ FACTORS = (
     FactorInfo("object_hue", "circular", 10, 1.0, HUES),
     FactorInfo("scale", "integer", 8, levels=tuple(np.linspace(0.75, 1.25, 8).tolist())),
     FactorInfo("shape", "categorical", 4, levels=(0.0, 1.0, 2.0, 3.0)),
-    # From -30 to 30 degrees only, so that it is no circle.
+    # From -30 to 30 degrees only, so the factor is not circular.
     FactorInfo("orientation", "integer", 15, levels=tuple(np.linspace(-30, 30, 15).tolist())),
 )
 
@@ -39,7 +39,7 @@ class _Hdf5Images(Images):
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-    """Open the .h5; levels follow from the stored values by the nearest."""
+    """Open the .h5; the level of a factor is the one nearest to the stored value."""
     path = folder / FILE
     with opened(str(path), FILE) as file:
         stored = find_dataset(file, FILE, "labels", "key")

@@ -22,7 +22,7 @@ TYPES: dict[int, np.dtype[Any]] = {0x1E3D4C55: np.dtype("u1"), 0x1E3D4C54: np.dt
 BLOCK = 500
 FACTORS = (
     FactorInfo("category", "categorical", 5, levels=("animal", "human", "plane", "truck", "car")),
-    # Which of ten toys of its category; those of train and test differ.
+    # Number of the toy in its category (0 to 9). Train and test use different toys.
     FactorInfo("instance", "categorical", 10),
     FactorInfo("elevation", "integer", 9, levels=tuple(range(30, 75, 5))),
     FactorInfo("azimuth", "circular", 18, 360.0, tuple((np.arange(18) * 20.0).tolist())),
@@ -41,8 +41,11 @@ def _labels(folder: Path, stem: str) -> np.ndarray:
     category = _matrix(folder / f"{stem}-cat.mat.gz", 1)
     info = _matrix(folder / f"{stem}-info.mat.gz", 2)
     if len(category) != len(info) or info.shape[1] != 4:
-        raise InputError(f"{stem} has {category.shape} categories and {info.shape} other labels, which do not fit.")
-    # Azimuths are told as 0, 2, ..., 34: tens of degrees.
+        raise InputError(
+            f"{stem} has categories of shape {category.shape} and other labels of shape {info.shape}: "
+            f"the numbers of rows differ."
+        )
+    # Azimuths are stored as 0, 2, ..., 34, in tens of degrees.
     return np.column_stack([category, info[:, 0], info[:, 1], info[:, 2] // 2, info[:, 3]]).astype(np.int32)
 
 
@@ -68,23 +71,23 @@ def _matrix(path: Path, dimensions: int) -> np.ndarray:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[gzip.GzipFile, tuple[int, ...], np.dtype[Any]]]:
-    """The file, its shape and its type; refused if more is left in it at the end."""
+    """Yield the file, its shape and its type; refuse the file if it has more numbers than it declares."""
     with damage_told(path.name, "smallNORB file", AGAIN), gzip.open(path) as file:
         yield file, *_header(file, path.name)
-        # Reading to the end also compares the checksum of the gzip format.
+        # At the end of the file gzip also compares its checksum.
         if file.read(1):
-            raise InputError(f"{path.name} holds more numbers than it declares. {AGAIN}")
+            raise InputError(f"{path.name} contains more numbers than it declares. {AGAIN}")
 
 
 def _header(file: gzip.GzipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type: a magic number, the number of dimensions, and the sizes, of which at least three are stored."""
+    """Return shape and type. The header has a magic number, the number of dimensions, and at least three sizes."""
     magic, dimensions = struct.unpack("<ii", file.read(8))
     if magic not in TYPES or not 1 <= dimensions <= 8:
-        raise InputError(f"{name} does not begin as a smallNORB file does. {AGAIN}")
+        raise InputError(f"{name} does not begin like a smallNORB file. {AGAIN}")
     stored = max(dimensions, 3)
     shape = struct.unpack(f"<{stored}i", file.read(4 * stored))[:dimensions]
     if min(shape) < 1:
-        raise InputError(f"{name} declares the shape {shape}: it is damaged. {AGAIN}")
+        raise InputError(f"{name} is damaged: it declares the shape {shape}. {AGAIN}")
     return shape, TYPES[magic]
 
 
@@ -92,7 +95,7 @@ def _numbers(file: gzip.GzipFile, shape: tuple[int, ...], dtype: np.dtype[Any], 
     size = math.prod(shape) * dtype.itemsize
     data = file.read(size)
     if len(data) < size:
-        raise InputError(f"{name} holds fewer numbers than it declares. {AGAIN}")
+        raise InputError(f"{name} contains fewer numbers than it declares. {AGAIN}")
     return np.frombuffer(data, dtype).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""Texts: words as numbers, and the reading of files in archives."""
+"""Texts: vocabularies that number words, and readers of text files in archives."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nearid.base.errors import InputError
 from nearid.base.limits import readable
 from nearid.lab.data.base import AGAIN
 
-# The first words of every vocabulary: what stands for all others, and for the end of a sentence.
+# The first two words of every vocabulary: one replaces all unknown words, one marks the end of a sentence.
 UNKNOWN, END = "<unk>", "<eos>"
-# Far above any file of these corpora, the largest of which has 11 MB.
+# The largest file of these corpora has 11 MB.
 MOST = 100_000_000
 
 
@@ -37,11 +37,13 @@ class Vocabulary:
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], size: int) -> Vocabulary:
-        """The most frequent words of some sentences, in that order; `size` counts UNKNOWN and END, too."""
+        """Return the vocabulary of the most frequent words, in this order; `size` includes UNKNOWN and END."""
         if size < 3:
-            raise InputError(f"A vocabulary of {size} words has no room for any beside {UNKNOWN} and {END}.")
+            raise InputError(
+                f"A vocabulary needs at least 3 words, because {UNKNOWN} and {END} take two. size={size} was given."
+            )
         counts = Counter(word for sentence in sentences for word in sentence if word not in (UNKNOWN, END))
-        # Words of one count in the order of the alphabet, so that files in another order give the same numbers.
+        # Equally frequent words are sorted alphabetically, so that the order of the files does not matter.
         frequent = sorted(counts, key=lambda word: (-counts[word], word))
         return cls((UNKNOWN, END, *frequent[: size - 2]))
 
@@ -54,7 +56,7 @@ class Vocabulary:
         return len(self.words)
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """Numbers of some words; 0 for those that the vocabulary does not have."""
+        """Numbers of the words; 0 for words that are not in the vocabulary."""
         known = self.numbers
         return np.fromiter((known.get(word, 0) for word in words), np.int32, len(words))
 
@@ -64,14 +66,14 @@ class Vocabulary:
 
 
 def members(path: Path, wanted: Iterable[str]) -> Iterator[str]:
-    """Texts (UTF-8) of some files of a .zip archive; one that is too large to be what it should is refused."""
+    """Yield the texts (UTF-8) of the wanted files of a .zip archive; a file that is too large is refused."""
     with damage_told(path.name, "archive", AGAIN), zipfile.ZipFile(path) as archive:
         there = set(archive.namelist())
         for name in wanted:
             if name not in there:
-                raise InputError(f"{path.name} lacks {name}: it is another archive.")
+                raise InputError(f"{path.name} does not contain {name}: it is a different archive.")
             size = archive.getinfo(name).file_size
             if size > MOST:
-                raise InputError(f"{path.name} declares {readable(size)} for {name!r}, which is no text of this set.")
-            # No more than is declared is unpacked, and the checksum of the format is compared.
+                raise InputError(f"{name!r} in {path.name} has {readable(size)}, too much for a text of this data set.")
+            # zipfile unpacks at most the declared size and compares the checksum.
             yield archive.read(name).decode("utf-8")

@@ -12,16 +12,16 @@ FILE = "treebank.zip"
 # The same archive under another name.
 RENAMED = "nltk_treebank.zip"
 ARTICLES = 199
-# A word and its tag are the innermost brackets of a tree; the others only open and close.
+# The innermost brackets of a tree hold a tag and a word. The other brackets only give the structure.
 PIECES = re.compile(r"\((?P<tag>[^\s()]+)\s+(?P<word>[^\s()]+)\)|(?P<bracket>[()])")
-# The tag of traces, which mark where a phrase would stand that is said elsewhere: no words.
+# The tag of traces: they mark the original place of a moved phrase and are not words.
 TRACE = "-NONE-"
-# How the treebank writes what stands in the paper.
+# How the treebank writes brackets of the newspaper text.
 PRINTED = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]", "``": '"', "''": '"'}
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> Sentences:
-    """Words of each sentence as they are printed, in the order of the articles."""
+    """Return the words of each sentence as printed in the newspaper, in the order of the articles."""
     path = folder / FILE if (folder / FILE).is_file() else folder / RENAMED
     names = [f"treebank/combined/wsj_{article:04d}.mrg" for article in range(1, ARTICLES + 1)]
     sentences = []
@@ -47,7 +47,7 @@ def _sentences(name: str, text: str) -> Iterator[list[str]]:
         if depth < 0:
             break
     if depth or words:
-        raise InputError(f"The brackets of {name} do not match: it is damaged, or no file of trees.")
+        raise InputError(f"The brackets of {name} do not match: the file is damaged or does not contain trees.")
 
 
 def _printed(word: str) -> str:

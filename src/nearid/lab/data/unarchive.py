@@ -1,7 +1,7 @@
-"""Unpacking archives that come from elsewhere: nothing leaves the folder, nothing but plain files is made.
+"""Safe unpacking of downloaded archives: only plain files are written, and only inside the target folder.
 
-pooch's own Untar and Unzip are not used: they read the list of all members first, and do not refuse links, names that
-cannot be printed, or more than the disk holds.
+nearid does not use Untar and Unzip of pooch. They read the list of all members first. They also accept links,
+unprintable names, and archives that are larger than the free disk space.
 """
 
 import shutil
@@ -21,12 +21,12 @@ from nearid.base.progress import Progress, silent
 from nearid.lab.data.base import AGAIN
 
 STEP = 1000
-# Megabytes of padding that are read in search of the end.
+# Megabytes of padding to read at most to find the end.
 PADDING = 64
 
 
 class Member(NamedTuple):
-    """What an archive says of a member, and the function that opens it."""
+    """Name, size and type of a member of an archive, and the function that opens it."""
 
     name: str
     size: int
@@ -36,16 +36,16 @@ class Member(NamedTuple):
 
 
 def unarchive(archive: Path, folder: Path, wanted: tuple[str, ...], progress: Progress = silent) -> int:
-    """Unpack some members of a .zip, .tar or .tar.gz into a folder; gives the number of files.
+    """Unpack some members of a .zip, .tar or .tar.gz into a folder; return the number of files.
 
-    Members are named by path, folders with a slash at the end. A path that would leave the folder is refused, whether
-    it is wanted or not; links and devices are refused where they are wanted, and skipped elsewhere.
+    `wanted` lists the paths of members, folders with a slash at the end. An archive with any path outside of the folder
+    is refused. Links and devices are refused if they are wanted, and skipped otherwise.
     """
     taken = 0
-    # Counted in thousands: an archive of pictures has hundreds of thousands, and their number is not known beforehand.
+    # Progress counts thousands of files: an archive of pictures has hundreds of thousands, and the total is not known.
     tick = progress(f"unpacking {archive.name} (thousands of files)", 1)
     with opened(archive, folder) as members:
-        # A .tar has no list of what it holds: there only file after file is compared with the room that is left.
+        # A .tar has no list of members. There the free space is checked file by file.
         if isinstance(members, list):
             total = sum(member.size for member in members if _is_wanted(archive, member, wanted))
             check_room(archive.name, total, folder)
@@ -57,13 +57,13 @@ def unarchive(archive: Path, folder: Path, wanted: tuple[str, ...], progress: Pr
                 if taken % STEP == 0:
                     tick()
     if not taken:
-        raise InputError(f"{archive.name} holds nothing of {', '.join(wanted)}: it is another archive.")
+        raise InputError(f"{archive.name} does not contain {', '.join(wanted)}: it is a different archive.")
     return taken
 
 
 @contextmanager
 def opened(archive: Path, folder: Path | None = None) -> Iterator[Iterable[Member]]:
-    """Members of a .zip (a list), .tar or .tar.gz (one after the other); `folder` is where they will be written."""
+    """Yield the members of a .zip (a list), .tar or .tar.gz (an iterator); they will be written into `folder`."""
     with damage_told(archive.name, "archive", AGAIN):
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
@@ -82,20 +82,20 @@ def _zipped(archive: zipfile.ZipFile) -> list[Member]:
 
 def _tarred(archive: tarfile.TarFile, folder: Path | None) -> Iterator[Member]:
     def opening(info: tarfile.TarInfo) -> IO[bytes] | None:
-        # The standard library's own rules as well (from 3.11.4 on), for what is not thought of here.
+        # Also apply the rules of the standard library (from 3.11.4 on), for cases that are not handled here.
         if folder is not None and hasattr(tarfile, "data_filter"):
             tarfile.data_filter(info, str(folder))
         return archive.extractfile(info)
 
     while (info := archive.next()) is not None:
         yield Member(info.name, info.size, info.isdir(), info.isreg(), partial(opening, info))
-        # The list of members would grow with every one.
+        # Otherwise the list of members would grow with every member.
         archive.members = []  # type: ignore[attr-defined]
     _check_end(archive)
 
 
 def _check_end(archive: tarfile.TarFile) -> None:
-    """Refuse a .tar that does not end as one: to tarfile a header that is cut or damaged is an end as well."""
+    """Refuse a .tar without a proper end: tarfile also stops silently at a cut or damaged header."""
     file = archive.fileobj
     assert file is not None  # it was just read
     file.seek(archive.offset)
@@ -103,7 +103,7 @@ def _check_end(archive: tarfile.TarFile) -> None:
     end = file.read(2 * tarfile.BLOCKSIZE)
     if len(end) < tarfile.BLOCKSIZE or any(end):
         raise tarfile.ReadError("it is cut or damaged after its first members")
-    # The checksum of a .tar.gz follows the padding, of which there is little.
+    # The checksum of a .tar.gz follows the padding, which is short.
     for _ in range(PADDING):
         if not file.read(1 << 20):
             break
@@ -112,14 +112,19 @@ def _check_end(archive: tarfile.TarFile) -> None:
 def _is_wanted(archive: Path, member: Member, wanted: tuple[str, ...]) -> bool:
     name, windows = member.name, PureWindowsPath(member.name)
     if name.startswith("/") or windows.drive or windows.root or ".." in windows.parts or "\\" in name:
-        raise InputError(f"{archive.name} has a member {name!r} that would be written outside of its folder. Not used.")
+        raise InputError(
+            f"{archive.name} has a member {name!r} that would be written outside of its folder, so the "
+            f"archive is not used."
+        )
     path = str(PurePosixPath(name))
     if member.folder or not any(path.startswith(w) if w.endswith("/") else path == w for w in wanted):
         return False
     if not name.isprintable():
-        raise InputError(f"{archive.name} has a member {name!r}, whose name cannot be printed. It is not used.")
+        raise InputError(f"{archive.name} has a member with an unprintable name, {name!r}, so the archive is not used.")
     if not member.plain:
-        raise InputError(f"{archive.name} has at {name!r} a link or device where a file is expected. It is not used.")
+        raise InputError(
+            f"{name!r} in {archive.name} is a link or device, but a file is expected. The archive is not used."
+        )
     return True
 
 
@@ -129,21 +134,21 @@ def _write(archive: Path, member: Member, target: Path) -> None:
     with source:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            out = open(target, "wb")  # noqa: SIM115 (closed below; why it does not open is told here)
+            out = open(target, "wb")  # noqa: SIM115 (closed below; an error while opening is reported here)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise InputError(
-                f"{archive.name} has at {member.name!r} both a file and a folder. It is not used."
+                f"{archive.name} has both a file and a folder {member.name!r}, so the archive is not used."
             ) from None
         with out:
             shutil.copyfileobj(source, out, 1 << 20)
             if out.tell() != member.size:
                 raise InputError(
-                    f"{member.name} of {archive.name} declares {member.size} bytes but holds {out.tell()}. {AGAIN}"
+                    f"{member.name} in {archive.name} declares {member.size} bytes but has {out.tell()}. {AGAIN}"
                 )
 
 
-def check_room(name: str, size: int, folder: Path, advice: str = "Make room.") -> None:
-    """Refuse to write `size` bytes into a folder where fewer are free."""
+def check_room(name: str, size: int, folder: Path, advice: str = "Free some space.") -> None:
+    """Raise an error if a folder has fewer than `size` free bytes."""
     free = shutil.disk_usage(folder).free
     if size > free:
         raise InputError(f"{name} needs {readable(size)}, but {readable(free)} are free in {folder}. {advice}")

@@ -1,4 +1,4 @@
-"""WikiText-2: good articles of Wikipedia, cut into words; rare ones are <unk> at the source."""
+"""WikiText-2: good articles of Wikipedia, split into words. The source replaces rare words by <unk>."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ ARCHIVE, TEST = "wikitext2_train_valid.zip", "wikitext2_test.txt"
 
 
 def read(folder: Path, parts: tuple[str, ...]) -> Sentences:
-    """Words of each line that is not empty: a paragraph, or a heading between signs of equality."""
+    """Return the words of each nonempty line: a paragraph, or a heading between equals signs."""
     texts = [_text(folder, part) for part in parts]
     return [words for text in texts for line in text.split("\n") if (words := line.split())]
 
@@ -28,7 +28,7 @@ def _text(folder: Path, part: str) -> str:
         path = folder / TEST
         with damage_told(TEST, "text", AGAIN):
             if path.stat().st_size > MOST:
-                raise InputError(f"{TEST} is too large to be a text of this set.")
+                raise InputError(f"{TEST} is too large: it cannot be the test split of WikiText-2.")
             text = path.read_text(encoding="utf-8")
     return text
 

@@ -1,4 +1,4 @@
-"""Cells of a table, one row at one seed each: what they are, how they run, and how finished ones are kept."""
+"""Cells of a table (one row at one seed): their identity, how they run, and how finished cells are stored."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ class Cell:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """All that the result depends on; a kept cell with another identity is not taken up."""
+        """Everything that the result depends on. A stored cell with another identity is not reused."""
         return {
             "format": FORMAT,
             "experiment": self.experiment.name,
@@ -46,7 +46,7 @@ class Cell:
 
     @cached_property
     def name(self) -> str:
-        """Name of its file: cells of other parameters may lie in the same folder."""
+        """Name of its file. It includes a hash, because cells with other parameters may be in the same folder."""
         digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
         return f"{self.row.key}-seed{self.seed}-{digest[:12]}"
 
@@ -58,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Finished:
-    """A cell and what it gave."""
+    """A cell and its result."""
 
     cell: Cell
     data: CellData
@@ -69,7 +69,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Task:
-    """What travels to the process that runs a cell."""
+    """Data that is sent to the process that runs a cell."""
 
     function: Callable[[Any, int, Path], CellData]
     parameters: Any
@@ -83,14 +83,14 @@ def every_row(experiment: Experiment[Any], parameters: Any) -> Sequence[Row]:
     return _made(experiment.rows, parameters)
 
 
-# Rows say which assumptions they violate, which takes longer than all else that is asked of them.
+# Rows check which assumptions they violate, which is the slowest part of making them.
 @lru_cache(maxsize=32)
 def _made(rows: Callable[[Any], Sequence[Row]], parameters: Any) -> Sequence[Row]:
     return tuple(rows(parameters))
 
 
 def rows_of(experiment: Experiment[Any], parameters: Any, only: Sequence[str] = ()) -> list[Row]:
-    """The rows with these keys in the order of the table; all where none is named."""
+    """The rows with these keys in the order of the table; all rows if no key is given."""
     return _chosen(experiment, every_row(experiment, parameters), only)
 
 
@@ -105,18 +105,18 @@ def _chosen(experiment: Experiment[Any], rows: Sequence[Row], only: Sequence[str
 def cells_of(
     experiment: Experiment[Any], parameters: Any, seeds: Sequence[int], only: Sequence[str] = ()
 ) -> list[Cell]:
-    """All cells, the whole table (or some rows of it, by their keys) at the first seed before the next seed."""
-    # Not those that are remembered: rows may tell what files hold, which may have changed since.
+    """All cells of the table, or of the rows with these keys; all rows of a seed come before the next seed."""
+    # Do not use the cache: rows may depend on files, which may have changed since.
     rows = _chosen(experiment, experiment.rows(parameters), only)
     return [Cell(experiment, row, changed(parameters, row.changes), seed) for seed in seeds for row in rows]
 
 
-# Random states of torch are those of the whole process: two cells in threads of one worker would disturb each other.
+# The random state of torch is global to a process: two cells in threads of one worker would disturb each other.
 _alone = Lock()
 
 
 def run_cell(task: Task) -> dict[str, Any]:
-    """Run a cell; gives what its file will hold beside the identity."""
+    """Run a cell; return the content of its file without the identity."""
     with _alone:
         if "torch" in task.modules:
             import torch
@@ -125,15 +125,15 @@ def run_cell(task: Task) -> dict[str, Any]:
         task.folder.mkdir(parents=True, exist_ok=True)
         began, core = time.perf_counter(), time.process_time()
         data = task.function(task.parameters, task.seed, task.folder)
-        # What others do on the machine lengthens the one and not the other.
+        # Other work on the machine changes the wall time, but not the CPU time.
         taken = {"seconds": time.perf_counter() - began, "core_seconds": time.process_time() - core}
-    # A cell that was read from its file and one that has just run must not differ.
+    # A cell that was read from its file and a cell that has just run must be the same.
     record: dict[str, Any] = json.loads(json.dumps(finite({"data": data, **taken, "machine": machine()})))
     return record
 
 
 def machine() -> dict[str, str]:
-    """What the work was done with."""
+    """Machine and versions of the run."""
     facts = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
     facts["python"] = platform.python_version()
     for package in ("numpy", "scipy", "scikit-learn", "torch", "transformers", "lightgbm"):
@@ -169,21 +169,21 @@ def _are_numbers(values: Iterable[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Store:
-    """Finished cells in a folder, one file each, and a folder beside it for a cell that is not finished."""
+    """Finished cells in a folder, one file each, with a work folder for each unfinished cell."""
 
     folder: Path
 
     def file(self, cell: Cell) -> Path:
-        """Where a finished cell is."""
+        """File of a finished cell."""
         return self.folder / f"{cell.name}.json"
 
     def work(self, cell: Cell) -> Path:
-        """Where a cell may keep what it needs to go on."""
+        """Folder where a cell may store what it needs to continue."""
         return self.folder / f"{cell.name}.work"
 
     def read(self, cell: Cell) -> Finished | None:
-        """A finished cell; None where there is none, or where its file is damaged or of something else."""
-        # A pipe would be waited for.
+        """Return a finished cell; None if there is none, or if its file is damaged or belongs to something else."""
+        # Only regular files: reading a pipe would block.
         if not self.file(cell).is_file():
             return None
         try:
@@ -198,6 +198,6 @@ class Store:
             return None
 
     def write(self, cell: Cell, record: dict[str, Any]) -> Finished:
-        """Keep a cell that has just finished, at once and whole."""
+        """Store a cell that has just finished, atomically."""
         write_text(self.file(cell), json.dumps({"identity": cell.identity, "row": cell.row.key, **record}) + "\n")
         return Finished(cell, record["data"], record["seconds"], record["core_seconds"], record["machine"])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """What a run says of a claim."""
+    """Outcome of a claim in a run."""
 
     REPRODUCED = "reproduced"
     UNDECIDED = "undecided"
@@ -27,27 +27,28 @@ class Status(StrEnum):
 
 # The worst first.
 ORDER = (Status.NOT_REPRODUCED, Status.NOT_JUDGED, Status.NOT_TESTABLE, Status.UNDECIDED, Status.REPRODUCED)
-# An interval misses a threshold on its side alone.
+# The test is one-sided: an interval can miss a threshold only on one side.
 LEVEL = (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run says of a claim, or of one comparison of a claim that makes several.
+    """Outcome of a claim in a run, or of one comparison of a claim with several.
 
     Attributes
     ----------
     sentence : str
-        With the figures that decided, of all comparisons.
+        Sentence with the numbers that decided, of all comparisons.
     margin : float
-        How far the whole interval is beyond the threshold, below 0 where it is not; -inf where there is no interval.
+        Distance by which the whole interval is beyond the threshold; negative if it is not, -inf if there is no
+        interval.
     p_value : float
-        Of a comparison, that seeds speak so clearly against it where it holds; NaN where no interval decides. Below
-        LEVEL, the whole interval misses the threshold.
+        P-value of a comparison, if it holds: the probability that seeds contradict it this clearly. NaN if no interval
+        decides. Below LEVEL, the whole interval misses the threshold.
     needs : tuple of str
-        Keys of rows that it needs and that were not run.
+        Keys of needed rows that were not run.
     parts : tuple of Outcome
-        The comparisons, where there are several.
+        The comparisons, if there are several.
     figure : str
         The estimate with its interval and the threshold alone, of one comparison.
     """
@@ -62,7 +63,7 @@ class Outcome:
 
     @property
     def brief(self) -> str:
-        """The sentence; of several comparisons how many hold, and the one that decides."""
+        """The sentence; for several comparisons, how many hold and which one decides."""
         if not self.parts:
             return self.sentence
         if self.needs and self.status is Status.NOT_TESTABLE:
@@ -99,7 +100,7 @@ Test = Callable[["ExperimentResult"], Outcome]
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and a test of it on a result."""
+    """A claim of the paper, and its test on a result."""
 
     text: str
     test: Test
@@ -123,7 +124,7 @@ def _against(result: ExperimentResult, row: str, column: str, threshold: float, 
 def exceeds(higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) -> Test:
     """A test whether one score is greater than another by more than some margin; both are (row, column).
 
-    They are paired by seed. Equal scores do not differ: a tie is not greater.
+    Scores are paired by seed. Equal scores do not meet the claim.
     """
 
     def test(result: ExperimentResult) -> Outcome:
@@ -146,9 +147,9 @@ def for_parameters(make: Callable[[Any], Test]) -> Test:
 
 
 def worst(*outcomes: Outcome) -> Outcome:
-    """The worst of some outcomes, with all their sentences; of rows that were not run there is one for all.
+    """The worst outcome, with the sentences of all; rows that were not run share one sentence.
 
-    All parts hold where the interval of each holds: this needs no correction. That one of many misses may be chance, so
+    The claim holds if the interval of each part holds. This needs no correction. One miss among many may be chance, so
     misses are corrected by Holm's method over the parts.
     """
     parts = tuple(p for o in outcomes for p in (o.parts or (o,)))
@@ -162,7 +163,7 @@ def worst(*outcomes: Outcome) -> Outcome:
 
 
 def _corrected(parts: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """The parts, of which those that miss by Holm's method alone stay not reproduced."""
+    """The parts; only those that miss after Holm's correction stay "not reproduced"."""
     tested = sorted((p.p_value, k) for k, p in enumerate(parts) if not math.isnan(p.p_value))
     clear = 0
     while clear < len(tested) and tested[clear][0] < LEVEL / (len(tested) - clear):
@@ -186,21 +187,21 @@ def decide(
     column: Column | None = None,
     strict: bool = False,
 ) -> Outcome:
-    """Reproduced where the whole interval meets the threshold, not reproduced where the whole interval misses it.
+    """Reproduced if the whole interval meets the threshold, not reproduced if the whole interval misses it.
 
-    In between the seeds do not decide, whichever side the mean is on. Nor do the others decide where cells failed: a
-    training that diverges may be the one that tells against the claim.
+    Otherwise the seeds do not decide, on whichever side the mean is. If cells failed, the other seeds do not decide
+    either: the diverged training might have contradicted the claim.
 
     Parameters
     ----------
     rows : sequence of str
         Keys of the rows that the estimate is of.
     label : str
-        What is estimated, in words.
+        Name of the estimated quantity.
     above : bool
-        Whether the claim is that it is at least the threshold; at most otherwise.
+        Whether the claim is "at least the threshold"; otherwise "at most".
     column : Column, optional
-        Whose range the shown interval is cut to.
+        Column whose range limits the shown interval.
     strict : bool
         Whether the threshold itself is not enough.
     """
@@ -236,12 +237,12 @@ def decide(
 
 
 def _miss(estimate: Estimate, threshold: float, sign: int, strict: bool) -> float:
-    """P-value of a mean that meets the threshold, by Student's t: small where the seeds are clearly short of it."""
+    """P-value of a mean that meets the threshold, by Student's t: small if the seeds clearly miss it."""
     from scipy.special import stdtr, stdtrit
 
     beyond = sign * (estimate.value - threshold)
     error = (estimate.high - estimate.low) / 2 / float(stdtrit(estimate.n - 1, 1 - LEVEL))
-    # All seeds gave the same.
+    # All seeds gave the same value.
     if error == 0:
         return 0.0 if _short(beyond, strict) else 1.0
     return float(stdtr(estimate.n - 1, beyond / error))

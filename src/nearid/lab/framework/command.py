@@ -1,4 +1,4 @@
-"""`nearid reproduce`: experiments of papers, with what was published beside what is measured."""
+"""`nearid reproduce`: run experiments of papers and compare published with measured values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nearid.lab.framework.run import Plan
     from nearid.show.view import View
 
-# Exit code of a run of which cells failed.
+# Exit code of a run with failed cells.
 FAILED = 3
 # The page of all results.
 INDEX = "index.html"
@@ -166,7 +166,7 @@ def _summarise(
 
 
 def _possible(plans: list[Plan], engine: str) -> list[Plan]:
-    """The plans that can run here. What the others lack is printed."""
+    """Return the plans that can run on this machine; print what the others lack."""
     from nearid.base.errors import InputError
     from nearid.lab.framework.run import check_machine
 

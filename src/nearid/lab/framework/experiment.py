@@ -1,4 +1,4 @@
-"""What an experiment is: a table or figure of a paper as data, and a function that computes a cell; which there are."""
+"""Experiments: a table or figure of a paper as data, a function that computes a cell, and the list of all."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ class Paper:
 
 @dataclass(frozen=True)
 class Published:
-    """A value that the paper gives.
+    """A published value.
 
     Attributes
     ----------
     value : float
         In the units of its column.
     verified : bool
-        Whether somebody has seen it in the paper itself; values from other texts or read off a figure are not.
+        Whether the value was checked in the paper itself. Values from other texts or read off a figure are not
+        verified.
     note : str
-        What a reader of the value should know.
+        Remark about the value.
     """
 
     value: float
@@ -60,13 +61,13 @@ class Column:
     Attributes
     ----------
     key : str
-        In what a cell returns.
+        Key of the score in the result of a cell.
     title : str
-        In the table.
+        Title in the table.
     digits : int
-        That are shown.
+        Number of digits in the table.
     least, most : float
-        Ends of its range. Intervals are shown within it; claims are decided by the whole of them.
+        Ends of its range. Shown intervals are cut to the range; claims use the full intervals.
     """
 
     key: str
@@ -91,7 +92,7 @@ class Row:
     violated : sequence of str
         Names of the theorem's assumptions that the row does not meet.
     note : str
-        What a reader of the row should know; printed below the table.
+        Remark about the row; printed below the table.
     """
 
     key: str
@@ -104,14 +105,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Preset:
-    """A purpose; which parameters differ from their defaults stands beside each parameter.
+    """A preset of parameters. Its values are given with each parameter, if they differ from the default.
 
     Attributes
     ----------
     time : str
         How long a run takes, and on what.
     seeds : int
-        Seeds unless the user says otherwise.
+        Default number of seeds.
     """
 
     time: str
@@ -137,10 +138,10 @@ class Curve(TypedDict):
 
 
 class CellData(TypedDict):
-    """What a cell returns: plain numbers, strings, lists and dicts.
+    """Result of a cell: plain numbers, strings, lists and dicts.
 
-    Scores and curves are named by the keys of the experiment's columns and axes; views are what the experiment's
-    figures are drawn from, and whatever else it wants to keep.
+    The keys of scores and curves are those of the experiment's columns and axes. Views are the data of the experiment's
+    figures, and anything else it stores.
     """
 
     scores: dict[str, float]
@@ -199,7 +200,7 @@ class Experiment(Generic[P]):
     Attributes
     ----------
     name : str
-        As the user types it.
+        Name that the user types.
     shows : str
         The table or figure.
     about : str
@@ -212,10 +213,10 @@ class Experiment(Generic[P]):
     rows : callable
         The rows for given parameters.
     cell : callable
-        cell(parameters, seed, folder) gives the `CellData` of a row at a seed. It depends on its parameters and seed
-        alone. In the folder, empty at first, it may keep what it needs to go on after an interruption; the folder is
-        removed once the cell is done. It runs in a process of its own with one thread, and is a function of a module,
-        as it travels by name.
+        cell(parameters, seed, folder) returns the `CellData` of a row at a seed. It depends only on its parameters and
+        seed. In the folder, which is empty at first, it may store what it needs to continue after an interruption. The
+        folder is removed when the cell is done. The cell runs in its own process with one thread. It must be a
+        module-level function, because it is sent to the process by name.
     figures : callable, optional
         Figures drawn from the views of the cells.
     requires : mapping
@@ -223,11 +224,11 @@ class Experiment(Generic[P]):
     datasets : callable
         Names of the data sets that a cell with given parameters reads.
     ready : callable
-        Raises an InputError where something that the user must give, such as a file, is missing or cannot be used.
+        Raises an InputError if something that the user must provide, such as a file, is missing or unusable.
     section : Section
         Its section on the page of results.
     version : int
-        Raised whenever a cell would return something else than before, so that older cells are not taken up again.
+        Increased when a cell would return a different result than before, so that older cells are not reused.
     """
 
     name: str
@@ -275,7 +276,7 @@ ZIMMERMANN = Paper(
 )
 
 
-# Where each experiment is. Its file is loaded when it is first used.
+# Module of each experiment. It is imported when the experiment is first used.
 HOMES = {
     "radial": "nearid.lab.papers.roeder.radial:RADIAL",
     "cpc": "nearid.lab.papers.roeder.cpc:CPC",
@@ -315,7 +316,7 @@ def experiments() -> list[Experiment[Any]]:
 
 
 def summary(e: Experiment[Any]) -> dict[str, Any]:
-    """An experiment in the list of all, as JSON can say it."""
+    """Entry of an experiment in the list of all, as JSON data."""
     return {
         "experiment": e.name,
         "shows": e.shows,

@@ -1,4 +1,4 @@
-"""The result of an experiment: measured beside published, every claim with its outcome."""
+"""The result of an experiment: measured and published values, and the outcome of every claim."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nearid.show.view import View
 
 RESULT, REPORT = "result.json", "report.html"
-# Why claims are left open in a preset that only tries whether everything runs.
+# Why claims are not judged in the preset that only checks that everything runs.
 TOO_SHORT = f"Claims are not judged on runs as short as those of the preset {SMOKE}."
 
 
@@ -38,7 +38,7 @@ class Failed:
 
 @dataclass(frozen=True, repr=False)
 class ExperimentResult(Result):
-    """What a run of an experiment gave: measured beside published, and every claim with its outcome.
+    """Result of an experiment: measured and published values, and the outcome of every claim.
 
     Attributes
     ----------
@@ -46,16 +46,16 @@ class ExperimentResult(Result):
         The paper's table: its rows, columns, published values and claims.
     preset : str
     parameters : dataclass instance
-        Of the run; rows change some of them.
+        Parameters of the run; rows change some of them.
     seeds : sequence of int
     cells : sequence of Finished
-        What each row gave at each seed.
+        Result of each row at each seed.
     failures : sequence of Failed
         Cells that gave no result.
     provenance : dict
-        What made it: command, versions, machines, seconds.
+        Command, versions, machines and seconds of the run.
     only : sequence of str
-        Keys of the rows that were run; none stands for all.
+        Keys of the rows that were run; empty for all rows.
 
     Examples
     --------
@@ -77,12 +77,12 @@ class ExperimentResult(Result):
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Rows of the table, as far as they were run."""
+        """Rows of the table that were run."""
         return rows_of(self.experiment, self.parameters, self.only)
 
     @cached_property
     def every_row(self) -> Sequence[Row]:
-        """Rows of the table, those that were not run too."""
+        """All rows of the table, including those that were not run."""
         return every_row(self.experiment, self.parameters)
 
     @cached_property
@@ -97,49 +97,126 @@ class ExperimentResult(Result):
 
     @property
     def judged(self) -> bool:
-        """Whether the run is of a preset that can tell anything of claims."""
+        """Whether the preset of the run is long enough to judge claims."""
         return self.preset != SMOKE
 
     def of_row(self, row: str) -> list[Finished]:
-        """Finished cells of a row by its key, in the order of their seeds."""
+        """Finished cells of a row by its key, in the order of their seeds.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+
+        Returns
+        -------
+        list of Finished
+        """
         return [f for f in self.cells if f.cell.row.key == row]
 
     def scores(self, row: str, column: str) -> dict[int, float]:
-        """A score by seed; a score that is no number (None in the cell) is left out."""
+        """A score by seed; missing scores (None in the cell) are left out.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+        column : str
+            Key of a score.
+
+        Returns
+        -------
+        dict of int to float
+        """
         scores = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
         return {seed: float(value) for seed, value in scores.items() if value is not None}
 
     def failed_seeds(self, row: str) -> list[int]:
-        """Seeds of which a row has no result because its cell failed."""
+        """Seeds without a result of a row, because the cell failed.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+
+        Returns
+        -------
+        list of int
+        """
         return [f.cell.seed for f in self.failures if f.cell.row.key == row]
 
     def estimate(self, row: str, column: str) -> Estimate:
-        """Mean of a score over seeds and its interval."""
+        """Mean of a score over seeds and its interval.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+        column : str
+            Key of a score.
+
+        Returns
+        -------
+        Estimate
+        """
         return Estimate.over(self.scores(row, column).values())
 
     def curves(self, key: str) -> dict[tuple[str, int], Curve]:
-        """Training curves by the title of their row and their seed."""
+        """Training curves by the title of their row and their seed.
+
+        Parameters
+        ----------
+        key : str
+            Name of a curve that the cells record.
+
+        Returns
+        -------
+        dict of tuple to Curve
+            By the key of the row and the seed.
+        """
         curves = {(f.cell.row.title, f.cell.seed): f.data.get("curves", {}).get(key) for f in self.cells}
         return {place: curve for place, curve in curves.items() if curve is not None}
 
     def label(self, row: str, column: str) -> str:
-        """A score in words."""
+        """A score in words.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+        column : str
+            Key of a score.
+
+        Returns
+        -------
+        str
+        """
         titles = {r.key: r.title for r in self.every_row}
         return f"{self.column(column).title} of {titles.get(row, row)!r}"
 
     def column(self, key: str) -> Column:
-        """A column by its key."""
+        """A column by its key.
+
+        Parameters
+        ----------
+        key : str
+            Key of a score.
+
+        Returns
+        -------
+        Column
+        """
         return next(c for c in self.experiment.columns if c.key == key)
 
     @cached_property
     def outcomes(self) -> list[tuple[Claim, Outcome]]:
-        """Every claim with what this run says of it."""
-        # Tests are run in any case: a short run also tells that they can be.
+        """Every claim with its outcome in this run."""
+        # Tests always run: a short run then shows that they work.
         tested = [(claim, claim.test(self)) for claim in self.experiment.claims]
         return tested if self.judged else [(claim, Outcome(Status.NOT_JUDGED, TOO_SHORT)) for claim, _ in tested]
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the views, as JSON can say it."""
+        """The result as JSON data, without the views."""
         e = self.experiment
         record = {
             "experiment": e.name,
@@ -191,7 +268,7 @@ class ExperimentResult(Result):
 
     @property
     def alerts(self) -> list[Alert]:  # type: ignore[override]
-        """Cells that failed, and what a reader of the claims should know first."""
+        """Alerts about failed cells and changed parameters."""
         failed = [Alert("failed_cell", f"{f.cell.label} failed: {f.failure.error}") for f in self.failures]
         if not self.judged:
             return [Alert("claims_not_judged", TOO_SHORT), *failed]
@@ -201,7 +278,13 @@ class ExperimentResult(Result):
         return failed
 
     def save(self, folder: Path) -> None:
-        """Write result.json and report.html to a folder, each atomically."""
+        """Write result.json and report.html to a folder, each atomically.
+
+        Parameters
+        ----------
+        folder : Path
+            Made if it is not there. Its parent must exist.
+        """
         folder.mkdir(exist_ok=True)
         write_text(folder / RESULT, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
         self.save_report(folder / REPORT)

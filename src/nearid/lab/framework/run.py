@@ -1,4 +1,4 @@
-"""Running experiments into folders: cells farmed out, kept as they finish, taken up again by the next run."""
+"""Run experiments: cells run in parallel, are stored when they finish, and are reused by the next run."""
 
 from __future__ import annotations
 
@@ -67,28 +67,28 @@ def reproduce(
 ) -> ExperimentResult:
     """Run an experiment of a paper and return published and measured values side by side, with every claim tested.
 
-    The result depends on the parameters and seeds alone, not on the engine or on how often the run was interrupted.
+    The result depends only on the parameters and seeds, not on the engine or on interruptions.
 
     Parameters
     ----------
     name : str
         Name of the experiment. The command `nearid reproduce` lists all names.
     out : path, optional
-        Folder for result.json and report.html, made if it does not exist. The whole table of the preset cpu is written
-        to the folder itself; any other run to a folder in it that is named after what was set, so that no run replaces
-        the result of another. Finished cells of all runs are kept in its folder "cells", and the next run goes on from
-        there. By default nothing is kept.
+        Folder for result.json and report.html; created if it does not exist. The whole table of the preset cpu is
+        written to the folder itself. Any other run is written to a subfolder named after its options, so no run
+        replaces the result of another. Finished cells of all runs are stored in the subfolder "cells", and the next run
+        reuses them. Default: nothing is stored.
     preset : {"cpu", "smoke", "quick", "paper"}
         Hours at most, seconds, a shorter version of cpu that some experiments have, or the published protocol.
     seeds : int, optional
         Seeds 0, 1, ... of each row, at most 1000; those of the preset by default.
     rows : sequence of str
-        Keys of the rows to run; all by default. Claims that need others are then not testable.
+        Keys of the rows to run. Default: all rows. Claims that need other rows are then not testable.
     parameters : mapping, optional
         Parameters to set, as values or as text.
     engine : {"local", "dask"}, address or Engine, optional
-        "local", "dask", or the address of a Dask scheduler. Dask workers on other machines need not see the folder, but
-        a cell can then not go on where another worker left it.
+        "local", "dask", or the address of a Dask scheduler. Dask workers on other machines need no access to the
+        folder, but then a cell cannot continue where another worker stopped.
     progress : bool or callable
         Whether to draw a bar of the cells.
 
@@ -122,20 +122,20 @@ def run(
     say: Say = lambda text: None,
     progress: Progress = silent,
 ) -> Iterator[ExperimentResult]:
-    """Run what is missing of several plans, and give the result of each as soon as its last cell is done.
+    """Run the missing cells of several plans; yield the result of each plan when its last cell is done.
 
-    All cells are farmed out together: processes are started once, and none waits for the last cell of an experiment.
+    The cells of all plans run together: processes are started once, and none waits for the last cell of an experiment.
 
     Parameters
     ----------
     command : str
-        What the user typed, for the record.
+        Command that the user typed, for the provenance.
     say : callable
-        Told of every cell that begins and ends, in a line of text.
+        Function that is called with a line of text when a cell begins or ends.
     progress : Progress
-        Told of every cell that ends.
+        Advanced when a cell ends.
     """
-    # An engine that does not exist is refused before a folder is made.
+    # Refuse an unknown engine before a folder is created.
     opening = open_engine(engine)
     for planned in plans:
         check_machine(planned, engine)
@@ -180,7 +180,7 @@ def _farm(
         for k, record in done:
             table, cell = todo[k]
             table.keep(cell, record)
-            # Processes start and load their modules but once: time is counted from where the first cell began.
+            # Processes start and load their modules only once, so time is counted from the start of the first cell.
             began = began or table.began
             now, count, rest = time.time(), count + 1, len(todo) - count - 1
             left = f", about {_time((now - began) / count * rest)} left" if rest else ""
@@ -192,7 +192,7 @@ def _farm(
 
 
 def make_store(folder: Path) -> Store:
-    """The place of the cells, made if it does not exist."""
+    """Return the store of the cells; create its folder if it does not exist."""
     cells = folder / CELLS
     there = next(p for p in (cells, *cells.parents) if p.exists())
     if not there.is_dir():
@@ -208,7 +208,7 @@ def make_store(folder: Path) -> Store:
 
 
 def resume_hint(folder: Path) -> str:
-    """What an interrupted run has left in a folder or in those in it, and how to go on."""
+    """How many finished cells an interrupted run has stored, and how to continue."""
     kept = len(list(folder.glob(f"**/{CELLS}/*.json")))
     held = f"{kept} finished cell{'s are' if kept != 1 else ' is'} kept in {folder}" if kept else "no cell was finished"
     return f"{held}; run the same command again to go on"
@@ -216,7 +216,7 @@ def resume_hint(folder: Path) -> str:
 
 @dataclass
 class _Table:
-    """A plan under way: what is there of its cells."""
+    """A plan in progress: its finished and failed cells."""
 
     plan: Plan
     store: Store
@@ -234,7 +234,7 @@ class _Table:
                 # A run may be killed between keeping a cell and this.
                 self._clear(cell)
             elif self.store.file(cell).exists():
-                # Whatever cannot be replaced is told before the work.
+                # Report files that cannot be replaced before the work starts.
                 check_target(self.store.file(cell))
                 self.replaced.append(self.store.file(cell))
 
@@ -250,7 +250,7 @@ class _Table:
         return Task(cell.experiment.cell, cell.parameters, cell.seed, work, tuple(cell.experiment.requires))
 
     def keep(self, cell: Cell, record: dict[str, Any] | Failure) -> None:
-        """Take up what a cell gave."""
+        """Store the result or the failure of a cell."""
         self.began = self.began or time.time() - (0.0 if isinstance(record, Failure) else record["seconds"])
         if isinstance(record, Failure):
             self.failures.append(Failed(cell, record))
@@ -262,11 +262,11 @@ class _Table:
         shutil.rmtree(self.store.work(cell), ignore_errors=True)
 
     def result(self, say: Say) -> ExperimentResult:
-        """The result, cells in the order of the table; written to the place of the run."""
+        """Return the result with cells in the order of the table, and write it to the folder of the run."""
         plan, now = self.plan, time.time()
         began = self.began or now
         finished = [self.finished[cell.name] for cell in plan.cells if cell.name in self.finished]
-        # Cells end in any order, which must not show.
+        # Cells end in any order. The result must not depend on it.
         place = {cell.name: k for k, cell in enumerate(plan.cells)}
         failures = sorted(self.failures, key=lambda failed: place[failed.cell.name])
         result = ExperimentResult(
@@ -286,7 +286,7 @@ class _Table:
                 variant=plan.variant,
                 seeds=plan.seeds,
                 started=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"),
-                # Of this run alone, and of all cells, whichever run finished them.
+                # Time of this run, and of all cells, including those of earlier runs.
                 seconds=round(now - began, 1),
                 cell_seconds=round(sum(f.seconds for f in finished), 1),
                 core_seconds=round(sum(f.core_seconds for f in finished), 1),
@@ -309,16 +309,16 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run, and where it is kept.
+    """A planned run and the folder for its results.
 
     Attributes
     ----------
     only : tuple of str
         Keys of the rows to run; none stands for all.
     folder : Path
-        Of the experiment. Cells are kept there, whatever run they are of.
+        Folder of the experiment. Cells of all its runs are stored there.
     notes : tuple of str
-        What the user should know of it.
+        Remarks for the user.
     """
 
     experiment: Experiment[Any]
@@ -343,7 +343,7 @@ class Plan:
 
     @property
     def variant(self) -> str:
-        """What sets the run apart from the whole table of the usual preset; empty where nothing does."""
+        """How the run differs from the whole table of the default preset; empty if it does not."""
         parts = [] if self.preset == USUAL else [self.preset]
         if self.seeds != preset_of(self.experiment, self.preset).seeds:
             parts.append(f"seeds={self.seeds}")
@@ -354,7 +354,7 @@ class Plan:
 
     @property
     def place(self) -> Path:
-        """Where the result is written: no run replaces that of another."""
+        """Folder of the result: no run replaces the result of another."""
         name = self.variant
         safe = re.sub(r"[^\w.,=+-]+", "_", name)
         if safe != name or len(safe) > LONGEST:
@@ -371,7 +371,7 @@ def plan(
     rows: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Settle a run; what cannot be run is refused.
+    """Return the plan of a run; raise an error if it cannot be run.
 
     Parameters
     ----------
@@ -395,12 +395,12 @@ def plan(
 
 
 def _override_note(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequence[str]) -> str:
-    """A note where some rows set a parameter that the user sets, too; refused where all of them do."""
+    """A note if some rows set a parameter that the user sets too; an error if all rows do."""
     own = [key for key in overriding_rows(parameters, experiment.rows, name) if key in chosen]
     if own and len(own) == len(chosen):
         raise InputError(
             f"The parameter {name} of {experiment.name} cannot be set: every row that is run sets it itself. "
-            f"nearid reproduce {experiment.name} --show lists the rows, of which --row picks some."
+            f"nearid reproduce {experiment.name} --show lists the rows. Choose rows with --row."
         )
     given = getattr(parameters, name)
     others = [row.key for row in every_row(experiment, parameters) if row.key in own and row.changes[name] != given]
@@ -409,18 +409,18 @@ def _override_note(experiment: Experiment[Any], parameters: Any, name: str, chos
     who = (
         f"row {others[0]} sets {name} itself" if len(others) == 1 else f"rows {', '.join(others)} set {name} themselves"
     )
-    return f"The {who}: {name}={shown(given)} changes the other rows alone."
+    return f"The {who}: {name}={shown(given)} changes only the other rows."
 
 
 def _name(engine: str | Engine | None) -> str:
-    """What the record calls an engine."""
+    """Name of an engine in the provenance."""
     if isinstance(engine, Engine):
         return "local" if isinstance(engine, Local) else type(engine).__name__
     return engine or "local"
 
 
 def check_machine(plan: Plan, engine: str | Engine | None = None) -> None:
-    """Refuse to begin without what the cells need: modules and, where they run here, files, a device and data sets."""
+    """Raise an error if the cells lack a module or, if they run on this machine, a file, device or data set."""
     for module in missing_modules(plan.experiment):
         raise InputError(
             f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
@@ -465,7 +465,7 @@ def lacking(experiment: Experiment[Any]) -> list[str]:
 
 
 def details(plan: Plan) -> dict[str, Any]:
-    """A run before it begins, as JSON can say it: its parameters and rows, and the claims."""
+    """A planned run as JSON data: its parameters, rows and claims."""
     e, values = plan.experiment, as_dict(plan.parameters)
     record = summary(e) | {
         "preset": plan.preset,

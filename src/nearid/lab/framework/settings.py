@@ -1,4 +1,4 @@
-"""Parameters of a run: the defaults, a preset over them, and what the user sets over both.
+"""Parameters of a run: defaults, replaced by those of a preset, replaced by those of the user.
 
 The parameters of an experiment are a frozen dataclass over `Checked`, each field made by `parameter`, which also gives
 its bounds and its values in presets. Fields hold an int, a float, a bool, a str, or a tuple of numbers; the type of the
@@ -16,28 +16,28 @@ from nearid.lab.framework.experiment import Experiment, Preset, Row
 P = TypeVar("P")
 T = TypeVar("T")
 
-# The preset that only tries whether everything runs, and the one that is taken where none is named.
+# The preset that only checks that everything runs, and the default preset.
 SMOKE, USUAL = "smoke", "cpu"
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
-# Courses of a learning rate.
+# Schedules of a learning rate.
 SCHEDULES = ("cosine", "constant")
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a parameter may be; of a tuple, what each of its numbers may be.
+    """Allowed values of a parameter, or of each number of a tuple.
 
     Attributes
     ----------
     least : float or callable
-        A number, or one that follows from the other parameters.
+        Smallest value: a number, or a function of the other parameters.
     positive : bool
         Whether it must be above 0 and finite.
     multiple : int
-        What it must be a multiple of; 0 for nothing.
+        The value must be a multiple of this number; 0 for no condition.
     choices : sequence of str
-        The words that it must be one of; none stands for any.
+        Allowed words; empty for any.
     """
 
     least: float | Callable[[Any], float] = -math.inf
@@ -47,7 +47,7 @@ class Bounds:
     choices: Sequence[str] = ()
 
     def demand(self, value: Any, parameters: Any) -> str:
-        """What the value would have to be; empty where it is all right."""
+        """The condition that the value does not meet; empty if it meets all."""
         if isinstance(value, str):
             return "" if not self.choices or value in self.choices else either(self.choices)
         least = self.least(parameters) if callable(self.least) else self.least
@@ -78,11 +78,11 @@ def parameter(
     default : object
         The value that every preset uses unless it sets another one.
     about : str
-        A line that says what it is.
+        One line that describes it.
     least, most, positive, multiple, choices
         As in `Bounds`.
     **presets
-        Its value in presets, such as smoke=10, where that is another.
+        Its value in presets, such as smoke=10, if it differs from the default.
     """
     bounds = Bounds(least, most, positive, multiple, choices)
     made: T = field(default=default, metadata={"about": about, "bounds": bounds, "presets": presets})
@@ -90,7 +90,7 @@ def parameter(
 
 
 class Checked:
-    """Parameters that are refused, in a sentence, where they are out of their bounds."""
+    """Base of parameters: values outside of their bounds raise an error."""
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ class Checked:
 
 
 def described(parameters: Any) -> list[tuple[str, Any, str]]:
-    """Name, value and meaning of each parameter; words that it must be one of are named."""
+    """Name, value and meaning of each parameter, with its allowed words."""
     meanings = []
     for f in fields(parameters):
         about, choices = f.metadata["about"], f.metadata["bounds"].choices
@@ -112,12 +112,12 @@ def described(parameters: Any) -> list[tuple[str, Any, str]]:
 
 
 def either(words: Sequence[str]) -> str:
-    """Words of which one is meant."""
+    """Join words with "or"."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def as_dict(parameters: Any) -> dict[str, Any]:
-    """The parameters as JSON can say them."""
+    """The parameters as JSON data."""
     return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(parameters).items()}
 
 
@@ -134,7 +134,7 @@ def parameters_for(experiment: Experiment[P], preset: str, changes: Mapping[str,
     Parameters
     ----------
     changes : mapping, optional
-        What the user sets: values, or the text that was typed for them.
+        Parameters that the user sets, as values or as typed text.
     """
     preset_of(experiment, preset)
     default = {name: value for name, value, _ in described(experiment.defaults)}
@@ -158,17 +158,17 @@ def set_by_user(experiment: Experiment[Any], preset: str, parameters: Any) -> di
 
 
 def shown(value: Any) -> str:
-    """A value of a parameter as it is typed."""
+    """A value of a parameter in the form in which it is typed."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(shown, value)) if isinstance(value, tuple) else str(value)
 
 
 def overriding_rows(parameters: P, rows: Callable[[P], Sequence[Row]], name: str) -> list[str]:
-    """Keys of the rows that set a parameter to a value of their own, whatever it is set to.
+    """Keys of the rows that set a parameter to their own value and ignore the user's value.
 
-    Rows may also set a parameter to something that follows from its value for the run, such as twice as much, and a
-    parameter may decide which rows there are. So another value is tried, and what does not follow it is overruled.
+    Rows may also derive a parameter from its value for the run, such as twice as much, and a parameter may decide which
+    rows exist. So another value is tried: rows whose value does not change set it themselves.
     """
     made = rows(parameters)
     own = {row.key: row.changes[name] for row in made if name in row.changes}
@@ -192,7 +192,7 @@ def changed(parameters: P, changes: Mapping[str, Any]) -> P:
 
 
 def assignments(given: Iterable[str]) -> dict[str, str]:
-    """Split what was typed as key=value."""
+    """Split typed options of the form key=value."""
     typed = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -203,10 +203,10 @@ def assignments(given: Iterable[str]) -> dict[str, str]:
 
 
 def parsed(name: str, value: Any, default: Any) -> Any:
-    """A value as the type of the parameter's default."""
+    """Convert a value to the type of the parameter's default."""
     if isinstance(default, tuple):
         if isinstance(value, str):
-            # Empty text stands for none.
+            # Empty text means no numbers.
             value = [part for part in value.split(",") if part.strip()]
         parts = value if isinstance(value, list | tuple) else [value]
         return tuple(parsed(name, p, default[0]) for p in parts)
@@ -214,9 +214,7 @@ def parsed(name: str, value: Any, default: Any) -> Any:
     try:
         return _converted(value, kind)
     except (ValueError, OverflowError):
-        raise InputError(
-            f"The parameter {name} is {WORDS[kind]} ({default} by default), which {value!r} is not."
-        ) from None
+        raise InputError(f"The parameter {name} must be {WORDS[kind]} (default: {default}), not {value!r}.") from None
 
 
 def _converted(value: Any, kind: type) -> Any:
@@ -228,7 +226,7 @@ def _converted(value: Any, kind: type) -> Any:
         number = float(value)
         if kind is float and number == number:
             return number
-        # 1e5 is a whole number, too; longer ones keep all their digits.
+        # 1e5 is accepted as a whole number; longer numbers keep all digits.
         if kind is int and number.is_integer():
             return int(value) if isinstance(value, str) and value.lstrip("+-").isdigit() else int(number)
     raise ValueError

@@ -1,4 +1,4 @@
-"""Training a model in a cell: looks at even steps, and the curves that they give."""
+"""Training of a model in a cell, with evenly spaced measurements that give its curves."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def trained(
     looks: int | None = None,
     **options: Any,
 ) -> dict[str, Curve]:
-    """Train a model in place; gives its curves.
+    """Train a model in place; return its curves.
 
     Parameters
     ----------
     model, batches, folder, score
-        As `nearid.lab.models.trainer.train` takes them.
+        As in `nearid.lab.models.trainer.train`.
     p : dataclass instance
-        Parameters with steps and rate, and where they have them the schedule (by default a cosine) and the device.
+        Parameters with steps and rate, and optionally the schedule (default: cosine) and the device.
     looks : int, optional
-        Times that loss and scores are recorded, evenly; those of the parameters by default.
+        Number of evenly spaced records of loss and scores. Default: that of the parameters.
     **options
         Further fields of `nearid.lab.models.trainer.Training`.
     """
@@ -48,7 +48,7 @@ def trained(
 
 
 def curves(records: Sequence[Record]) -> dict[str, Curve]:
-    """Loss and scores over the steps, from the records that have all of them, as the last one always has."""
+    """Loss and scores over the steps, from the records with all scores (the last record always has them)."""
     keys = records[-1].keys() - {"step", "seconds"}
     full = [r for r in records if keys <= r.keys()]
     steps = [float(r["step"]) for r in full]

@@ -1,4 +1,4 @@
-"""What a person sees of experiments: the paper's table with the claims, a run before it begins, and the list of all."""
+"""Views of experiments: the paper's table with the claims, a planned run, and the list of all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.cells import rows_of
 from nearid.lab.framework.claims import ORDER, Status
+from nearid.lab.framework.scoreboard import compared, dots
 from nearid.lab.framework.settings import USUAL, described, shown
 from nearid.show.figures import Curve, Figure, Lines
 from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, cell_lines, counted, number
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import Plan
 
-# Sign and colour of what a run says of a claim.
+# Sign and colour of the outcome of a claim.
 MARKS = {
     Status.REPRODUCED: ("✓", GOOD),
     Status.UNDECIDED: ("?", CAREFUL),
@@ -26,10 +27,10 @@ MARKS = {
     Status.NOT_JUDGED: ("?", CAREFUL),
     Status.NOT_REPRODUCED: ("✗", BAD),
 }
-# What stands behind a published value that nobody has verified.
+# Mark after a published value that was not verified in the paper.
 UNVERIFIED = "*"
-# Characters of a line in the head of a column; of all columns beside one another, on a page and on paper; and what the
-# names of the settings take of these at most.
+# Largest number of characters: of a line in the head of a column; of all columns together, on screen and on paper; and
+# of the names of the settings.
 HEAD, ROOM, NAMES = 20, 96, 34
 
 
@@ -48,7 +49,7 @@ def view(result: ExperimentResult) -> View:
         alerts=result.alerts,
         tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
         facts=_facts(result),
-        figures=[*_training(result), *(e.figures(result) if e.figures is not None else ())],
+        figures=[*_drawn(result), *_training(result), *(e.figures(result) if e.figures is not None else ())],
         provenance=result.provenance,
     )
 
@@ -59,18 +60,18 @@ def cited(e: Experiment[Any]) -> str:
 
 
 def how_run(result: ExperimentResult) -> str:
-    """Preset and seeds, and in what the run departs from the preset."""
+    """Preset and seeds, and how the run differs from the preset."""
     parts = [f"preset {result.preset}, {counted(len(result.seeds), 'seed')}"]
     if result.changes:
         both = result.changes.items()
         parts.append("set: " + ", ".join(f"{name} = {shown(a)} (preset: {shown(b)})" for name, (a, b) in both))
     if result.only:
-        parts.append(f"{'rows' if len(result.only) > 1 else 'row'} {', '.join(result.only)} alone")
+        parts.append(f"{'rows' if len(result.only) > 1 else 'row'} {', '.join(result.only)} only")
     return "; ".join(parts)
 
 
 def _scores(result: ExperimentResult) -> list[Table]:
-    """Published and measured side by side; columns for which a page has no room follow in further tables.
+    """Published and measured values side by side; columns that do not fit on the page follow in further tables.
 
     Intervals are shown within the range of their score.
     """
@@ -159,7 +160,7 @@ def _cells(result: ExperimentResult) -> Table:
 
 
 def _facts(result: ExperimentResult) -> dict[str, str]:
-    """Where the table comes from, and what has to be said of its values."""
+    """Source of the table and remarks about its values."""
     published = [value for row in result.rows for value in row.published.values()]
     interval = "[95% interval of the mean, Student's t, cut where a score ends]"
     over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
@@ -171,7 +172,7 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     fewer = [row.title for row in result.rows if result.failed_seeds(row.key)]
     if fewer:
         facts["of fewer seeds, as cells failed"] = "; ".join(fewer)
-    # What all cells took, whichever run finished them.
+    # Time of all cells, including those of earlier runs.
     core = sum(f.core_seconds for f in result.cells) / 60
     facts["time"] = f"{core:.1f} minutes of one core for {counted(len(result.cells), 'cell')}"
     if any(not value.verified for value in published):
@@ -179,6 +180,12 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     facts |= {row.title: row.note for row in result.rows if row.note}
     notes = sorted({value.note.removeprefix("Published: ") for value in published if value.note})
     return facts | ({"published": " ".join(notes)} if notes else {})
+
+
+def _drawn(result: ExperimentResult) -> list[Figure]:
+    """Published beside measured values, where the paper gives some for a row that was run."""
+    drawn = dots(result) if compared(result) else None
+    return [] if drawn is None else [drawn]
 
 
 def _training(result: ExperimentResult) -> list[Figure]:
@@ -194,7 +201,7 @@ def _training(result: ExperimentResult) -> list[Figure]:
 
 
 def view_of_plan(plan: Plan) -> View:
-    """What can be set in an experiment, its rows and its claims."""
+    """Parameters, rows and claims of a planned run."""
     e = plan.experiment
     parameters = [Row([name, shown(value), about]) for name, value, about in described(plan.parameters)]
     rows = [Row([row.key, row.title]) for row in rows_of(e, plan.parameters, plan.only)]

@@ -13,7 +13,7 @@ from nearid.questions.extract.weights import fill, load_weights
 WIDTHS, CLASSES = (16, 32, 64), 10
 # Mean and deviation of each colour that the public weights were trained with (those of ImageNet).
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# The layer whose mean over places are the features that the classifier reads.
+# The layer whose mean over positions gives the features, the input of the classifier.
 FEATURES = "layer3"
 
 
@@ -57,7 +57,7 @@ class CifarResNet(nn.Module):
         self.linear = nn.Linear(third, CLASSES)
 
     def features(self, x: Tensor) -> Tensor:
-        """What the classifier reads, shape (rows, 64)."""
+        """Input of the classifier, shape (rows, 64)."""
         x = functional.relu(self.bn1(self.conv1(x)))
         maps: Tensor = self.layer3(self.layer2(self.layer1(x)))
         return maps.mean(dim=(2, 3))
@@ -73,11 +73,13 @@ def _stage(before: int, after: int, blocks: int, stride: int) -> nn.Sequential:
 
 
 def load_cifar_resnet(path: str | os.PathLike[str]) -> CifarResNet:
-    """A network from a file of weights, in evaluation mode; the depth is told from the names of the weights."""
+    """Load a network from a file of weights, in evaluation mode. The names of the weights give its depth."""
     weights = load_weights(path)
     blocks = {match[1] for name in weights if (match := re.search(r"(?:^|\.)layer1\.(\d+)\.", name))}
     if not blocks:
-        raise InputError(f"{os.fspath(path)} holds no weights of a CIFAR ResNet: none is of a block of layer1.")
+        raise InputError(
+            f"{os.fspath(path)} contains no weights of a CIFAR ResNet: no name belongs to a block of layer1."
+        )
     module = CifarResNet(6 * len(blocks) + 2)
     fill(os.fspath(path), module, weights)
     return module.eval()

@@ -1,6 +1,7 @@
-"""Encoders: perceptrons of rows, as in the papers or quicker to train, and networks from images to features.
+"""Encoders: perceptrons for rows, as in the papers or faster to train, and networks from images to features.
 
-Networks of images take channels first and give rows of nonnegative features; a linear layer makes the rest of them.
+Networks for images take channels first and return rows of nonnegative features. A final linear layer maps them to
+outputs.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ def mlp(
     inputs, outputs : int
         Coordinates of an input and of a representation.
     widths : sequence of int, optional
-        Hidden widths; those of the papers for `inputs` where not given.
+        Hidden widths. Default: those of the papers for this number of inputs.
     batch_norm : bool
         Normalise before every activation, as the cross-entropy paper does and the contrastive one does not.
     residual : bool
@@ -51,13 +52,13 @@ def mlp(
     activation : {"leaky_relu", "gelu", "tanh"}
         leaky_relu has a slope of 0.01, as in both papers.
     whiten : ndarray of shape (rows, inputs), optional
-        Rows like the inputs: the first layer, which is not trained, brings their covariance to the identity.
+        Sample of inputs. The first layer, which is not trained, makes their covariance the identity.
     """
     hidden = published_widths(inputs) if widths is None else tuple(widths)
     if min((inputs, outputs, *hidden)) < 1:
         raise InputError(
-            f"An encoder from {inputs} to {outputs} with hidden widths {list(hidden)} cannot be: "
-            "every width must be at least 1."
+            f"An encoder from {inputs} to {outputs} with hidden widths {list(hidden)} cannot be made: every width "
+            f"must be at least 1."
         )
     if activation not in ACTIVATIONS:
         raise InputError(f"There is no activation {activation!r}; choose one of {', '.join(ACTIVATIONS)}.")
@@ -85,7 +86,7 @@ class Residual(nn.Module):
 
 
 class Whiten(nn.Module):
-    """A fixed linear map that makes the covariance of given rows the identity and moves them least (ZCA).
+    """A fixed linear map that makes the covariance of given rows the identity with the smallest change (ZCA).
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class Whiten(nn.Module):
 
 # Layers of the perceptron (Reizinger et al. 2025).
 DEPTH = 3
-# Channels of the small convolutions, each of which halves the side.
+# Channels of the small convolutions. Each convolution halves the side.
 SMALL = (32, 32, 64)
 # Channels and first strides of the stages of ResNet-18, of two blocks each.
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
@@ -139,7 +140,7 @@ def small_features(
     """
     if side % 2 ** len(widths):
         raise InputError(
-            f"Images of side {side} cannot be halved {len(widths)} times; give a multiple of {2 ** len(widths)}."
+            f"Images of side {side} cannot be halved {len(widths)} times. Use a multiple of {2 ** len(widths)}."
         )
     layers: list[nn.Module] = []
     for before, after in pairwise((channels, *widths)):

@@ -1,7 +1,7 @@
-"""A small GPT-2 (Radford et al. 2019): causal attention over learnt embeddings of tokens and places.
+"""A small GPT-2 (Radford et al. 2019): causal attention over learnt embeddings of tokens and positions.
 
-The vectors of the output are those of the input (tied), and there is no bias: p(token | those before) is the softmax of
-<g(token), f(those before)>, with f the last hidden state. That is the model of linear identifiability.
+The output vectors equal the input vectors (tied weights), and there is no bias. So p(token | previous tokens) is the
+softmax of <g(token), f(previous tokens)>, with f the last hidden state. This is the model of linear identifiability.
 """
 
 import math
@@ -18,7 +18,7 @@ SPREAD = 0.02
 
 
 class GPT(nn.Module):
-    """A language model whose call on rows of tokens gives the loss.
+    """A language model; calling it on rows of tokens returns the loss.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class GPT(nn.Module):
     heads : int
         A divisor of the width.
     context : int
-        The longest row that can be read.
+        Largest number of tokens in a row.
     """
 
     def __init__(self, tokens: int, width: int, depth: int, heads: int, context: int) -> None:
@@ -39,7 +39,7 @@ class GPT(nn.Module):
         if min(tokens, width, depth, heads, context) < 1 or width % heads:
             raise InputError(
                 f"A GPT of {tokens} tokens, width {width}, depth {depth}, {heads} heads and context {context} cannot "
-                "be: all must be at least 1, and the width a multiple of the heads."
+                f"be made: all must be at least 1, and the width must be a multiple of the heads."
             )
         self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(depth))
@@ -49,7 +49,7 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=SPREAD)
             if isinstance(layer, nn.Linear):
                 nn.init.zeros_(layer.bias)
-        # What every block adds twice sums up to the same size at any depth.
+        # Every block adds to the residual stream twice. With this scale the sum has the same size at any depth.
         for name, p in self.named_parameters():
             if name.endswith(("merge.weight", "perceptron.2.weight")):
                 nn.init.normal_(p, std=SPREAD / math.sqrt(2 * depth))
@@ -60,18 +60,18 @@ class GPT(nn.Module):
         return self.tokens.weight
 
     def undecayed(self) -> list[nn.Parameter]:
-        """Parameters that weight decay spares: all but the matrices of the blocks, as usual."""
+        """Parameters without weight decay: all except the matrices of the blocks, as usual."""
         return [p for name, p in self.named_parameters() if p.ndim < 2 or not name.startswith("blocks")]
 
     def hidden_states(self, ids: Tensor) -> list[Tensor]:
-        """All hidden states of rows of tokens, depth + 1 of shape (rows, length, width).
+        """All depth + 1 hidden states of rows of tokens, each of shape (rows, length, width).
 
-        The first is the embedding, the others are what the blocks give, and the last of them is normalised: what the
-        head is multiplied with.
+        The first is the embedding, the others are the outputs of the blocks. The last one is normalised, and the head
+        is multiplied with it.
         """
         length, longest = ids.shape[1], self.places.num_embeddings
         if length > longest:
-            raise InputError(f"Rows of {length} tokens are too long: this model reads at most {longest}.")
+            raise InputError(f"Rows of {length} tokens are too long: this model takes at most {longest}.")
         state = self.tokens(ids) + self.places.weight[:length]
         states = [state]
         for block in self.blocks:
@@ -81,10 +81,10 @@ class GPT(nn.Module):
         return states
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The mean cross-entropy of each token but the first of a row, given those before it."""
+        """Mean cross-entropy of each token given the tokens before it; the first token of a row is not predicted."""
         if ids.ndim != 2 or ids.shape[1] < 2 or ids.is_floating_point():
             raise InputError(
-                f"Tokens have shape {tuple(ids.shape)}, but whole numbers of (rows, 2 or more) are expected."
+                f"Tokens have shape {tuple(ids.shape)}, but whole numbers of shape (rows, 2 or more) are expected."
             )
         least, most = (int(end) for end in ids.aminmax())
         if least < 0 or most >= len(self.head):

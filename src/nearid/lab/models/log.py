@@ -7,14 +7,14 @@ from typing import Any
 
 from nearid.base.files import replacing
 
-# The checkpoint lies beside the log.
+# The checkpoint is in the same folder as the log.
 LOG, CHECKPOINT = "log.jsonl", "checkpoint.pt"
 
 Record = dict[str, Any]
 
 
 def restart_log(folder: Path, records: list[Record]) -> None:
-    """Write the log anew: records that came after the checkpoint will come again."""
+    """Write the log again from `records`: records after the checkpoint will be repeated."""
     with replacing(folder / LOG) as file:
         file.write("".join(json.dumps(record) + "\n" for record in records).encode())
 
@@ -26,7 +26,7 @@ def append_log(folder: Path, record: Record) -> None:
 
 
 def reached(folder: Path) -> int | None:
-    """The last step in the log of the run that was last at work in a folder; None where none can be gone on with."""
+    """Return the last step in the log of a folder, or None if there is no run to continue."""
     logs = [place.with_name(LOG) for place in folder.rglob(CHECKPOINT)]
     try:
         lines = max(logs, key=os.path.getmtime).read_text(encoding="utf-8").splitlines()

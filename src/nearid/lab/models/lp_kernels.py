@@ -1,7 +1,7 @@
 """Sums of |x_i - y_j| and |x_i - y_j|^3 over coordinates, and their gradients, compiled for the CPU.
 
-One row of distances at a time stays in the cache nearest to the core, and the loops over it are SIMD. Threads share
-out rows or coordinates, each of which is summed by one thread in one order: the result does not depend on their number.
+One row of distances at a time stays in the L1 cache, and the loops over it use SIMD. Each row or coordinate is summed
+by one thread in a fixed order, so the result does not depend on the number of threads.
 """
 
 from typing import Any

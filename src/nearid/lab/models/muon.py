@@ -1,9 +1,9 @@
-"""Muon (Jordan et al. 2024): momentum whose matrices are made orthogonal, for the hidden layers of a network.
+"""Muon (Jordan et al. 2024): orthogonalised momentum for the hidden layers of a network.
 
-The gradient of a hidden matrix is dominated by a few directions; a step along the nearest orthogonal matrix moves all
-of them alike. All other parameters (first and last layers, biases, weights of labels) are moved by Adam. Products are
-in the precision of the parameters: PyTorch's own Muon takes bfloat16, which some processors cannot do, and leaves what
-is not a matrix to another optimiser.
+A few directions dominate the gradient of a hidden matrix. A step along the nearest orthogonal matrix moves all
+directions equally. Adam updates all other parameters (first and last layers, biases, weights of labels). Products use
+the precision of the parameters. The Muon of PyTorch uses bfloat16, which some processors do not support, and needs a
+second optimiser for parameters that are not matrices.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 # Steps of hidden matrices, in units of the learning rate of the other parameters.
 MATRIX_RATE = 10.0
-# Of the momentum of matrices; the moments of Adam for all else.
+# Momentum of the matrices, and the betas of Adam for all other parameters.
 MOMENTUM, BETAS, EPSILON = 0.95, (0.9, 0.999), 1e-8
 # Odd polynomial that brings singular values near 1: five rounds leave those above a hundredth between 0.7 and 1.2, and
 # make smaller ones about 450 times as large.
@@ -35,7 +35,7 @@ def orthogonalised(matrix: Tensor) -> Tensor:
 
 
 def hidden_matrices(model: nn.Module) -> list[Tensor]:
-    """Weights of the linear layers of a model but for the first and the last."""
+    """Weights of the linear layers of a model, without the first and the last."""
     return [layer.weight for layer in model.modules() if isinstance(layer, nn.Linear)][1:-1]
 
 
@@ -45,7 +45,7 @@ class Muon(torch.optim.Optimizer):
     Parameters
     ----------
     lr : float
-        Of Adam; hidden matrices take steps of MATRIX_RATE times as much, in each of their singular directions.
+        Learning rate of Adam. The steps of hidden matrices are MATRIX_RATE times as large in each singular direction.
     """
 
     def __init__(self, model: nn.Module, lr: float) -> None:
@@ -71,7 +71,7 @@ def _orthogonal_step(p: Tensor, grad: Tensor, state: dict[str, Any], lr: float) 
     if not state:
         state["momentum"] = torch.zeros_like(p)
     state["momentum"].lerp_(grad, 1 - MOMENTUM)
-    # As far ahead as the momentum will be (Nesterov).
+    # Look ahead along the momentum (Nesterov).
     ahead = torch.lerp(grad, state["momentum"], MOMENTUM)
     tall = max(1.0, p.shape[0] / p.shape[1])
     p.add_(orthogonalised(ahead), alpha=-MATRIX_RATE * lr * math.sqrt(tall))

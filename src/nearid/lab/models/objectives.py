@@ -1,4 +1,4 @@
-"""Objectives: what an encoder is trained to minimise, and the space that its representations live in."""
+"""Objectives: losses for training an encoder, and the space of its representations."""
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,12 @@ SPACES = ("unbounded", "sphere", "scaled sphere", "box")
 
 
 class Sphere(nn.Module):
-    """Project rows onto a sphere around 0, of radius 1 or of a radius that is learnt.
+    """Project rows onto a sphere around 0, of radius 1 or of a learnt radius.
 
     Parameters
     ----------
     learnable : bool
-        Whether the radius is a parameter, which starts at 1.
+        Whether the radius is a parameter; it starts at 1.
     """
 
     def __init__(self, learnable: bool = False) -> None:
@@ -47,12 +47,12 @@ class Box(nn.Module):
 
 
 def full_precision(x: Tensor) -> Tensor:
-    """Rows in float32 at least: half precision is for the products inside an encoder, not for distances."""
+    """Rows in at least float32: half precision is only for products inside an encoder, not for distances."""
     return x.float() if x.dtype.itemsize < 4 else x
 
 
 def output(space: str, n: int) -> nn.Module:
-    """The module that puts n coordinates into one of SPACES."""
+    """Return the module that maps n coordinates into one of SPACES."""
     if space not in SPACES:
         raise InputError(f"There is no output space {space!r}; choose one of {', '.join(SPACES)}.")
     if space == "unbounded":
@@ -95,12 +95,12 @@ class Regression(nn.Module):
 class Predictive(nn.Module):
     """Two encoders with p(y | x, S) = exp(f(x) . g(y)) / sum over y' in S of exp(f(x) . g(y')).
 
-    S are the y of a batch: those that belong to other x are the distractors. Nothing is normalised.
+    S are the y of a batch. Those that belong to other x are the distractors. Representations are not normalised.
 
     Parameters
     ----------
     f, g : nn.Module
-        From inputs and from candidates to equally many coordinates.
+        Networks from inputs and from candidates to the same number of coordinates.
     """
 
     def __init__(self, f: nn.Module, g: nn.Module) -> None:
@@ -110,7 +110,9 @@ class Predictive(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Mean of -log p(y_i | x_i, all y) over a batch; log(batch) where all scores are equal."""
         if len(x) != len(y):
-            raise InputError(f"There are {len(x)} inputs and {len(y)} candidates, but one candidate belongs to each.")
+            raise InputError(
+                f"There are {len(x)} inputs and {len(y)} candidates, but one candidate per input is expected."
+            )
         scores = full_precision(self.f(x)) @ full_precision(self.g(y)).T
         return functional.cross_entropy(scores, torch.arange(len(x), device=scores.device))
 
@@ -118,8 +120,8 @@ class Predictive(nn.Module):
 def infonce(anchors: Tensor, positives: Tensor, *, p: float | None = None, temperature: float = 1.0) -> Tensor:
     """Mean over i of d(a_i, b_i) / t + log(sum_j exp(-d(a_i, a_j) / t) + exp(-d(a_i, b_i) / t)).
 
-    The negatives of every anchor are all anchors of the batch: in whatever order they come, as from a batch that is
-    rolled by one, the sum is the same. Memory grows with the batch, not with its square.
+    The negatives of every anchor are all anchors of the batch. Their order, such as that of a batch rolled by one, does
+    not change the sum. Memory grows linearly with the batch.
 
     Parameters
     ----------
@@ -133,7 +135,7 @@ def infonce(anchors: Tensor, positives: Tensor, *, p: float | None = None, tempe
     Returns
     -------
     Tensor
-        A scalar; log(batch + 1) where all representations are equal.
+        A scalar; log(batch + 1) if all representations are equal.
     """
     if anchors.ndim != 2 or anchors.shape != positives.shape or not len(anchors):
         raise InputError(
@@ -156,7 +158,7 @@ class Contrastive(nn.Module):
         Coordinates of a representation.
     space : {"unbounded", "sphere", "scaled sphere", "box"}
     p : float or None
-        The distance sum_k |a_k - b_k|^p; None for the dot product, on spheres alone.
+        Exponent of the distance sum_k |a_k - b_k|^p; None for the dot product, which needs a sphere.
     """
 
     def __init__(
@@ -173,7 +175,7 @@ class Contrastive(nn.Module):
         self.p, self.temperature = p, temperature
 
     def extra_repr(self) -> str:
-        """What tells two objectives apart."""
+        """Settings in which two objectives may differ."""
         return f"p={self.p}, temperature={self.temperature}"
 
     def encode(self, x: Tensor) -> Tensor:
@@ -190,8 +192,8 @@ class Contrastive(nn.Module):
 class CrossEntropy(nn.Module):
     """An encoder and one weight vector for each label: p(i | x) proportional to exp(beta <w_i, f(x)>).
 
-    Labels are instances in parametric instance discrimination (DIET), and classes in supervised classification.
-    The matrix of logits is never held: with 100,000 instances it would take most of the time and memory.
+    Labels are instances in parametric instance discrimination (DIET), and classes in supervised classification. The
+    matrix of logits is never stored: with 100,000 instances it would take most of the time and memory.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ class CrossEntropy(nn.Module):
     ) -> None:
         super().__init__()
         if labels < 2:
-            raise InputError(f"There is nothing to tell apart among {labels} labels; give at least 2.")
+            raise InputError(f"At least 2 labels are needed, but {labels} was given.")
         if not 0 < beta < float("inf"):
             raise InputError(f"beta is {beta}, but a number above 0 is expected; 1 is usual.")
         if not 0 <= label_smoothing < 1:
@@ -253,7 +255,7 @@ class CrossEntropy(nn.Module):
             functional.normalize(self.weights, dim=1, out=self.weights)
 
     def extra_repr(self) -> str:
-        """What tells two objectives apart."""
+        """Settings in which two objectives may differ."""
         normalised = f"features={self.normalise_features}, weights={self.normalise_weights}"
         return f"beta={self.inverse_temperature:g}, label_smoothing={self.label_smoothing}, normalised {normalised}"
 
@@ -263,7 +265,7 @@ class CrossEntropy(nn.Module):
         return functional.normalize(features, dim=1) if self.normalise_features else features
 
     def forward(self, x: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch with one label, from 0 on, for each row."""
+        """The loss of a batch with one label per row, counted from 0."""
         if labels.shape != x.shape[:1] or labels.is_floating_point():
             raise InputError(
                 f"Labels have shape {tuple(labels.shape)} and dtype {labels.dtype}, but {len(x)} whole numbers are "
@@ -272,8 +274,8 @@ class CrossEntropy(nn.Module):
         least, most = (int(end) for end in labels.aminmax())
         if least < 0 or most >= len(self.weights):
             raise InputError(
-                f"Labels run from {least} to {most}, but there are {len(self.weights)} of them, from 0 to "
-                f"{len(self.weights) - 1}: give the number of labels when making the model."
+                f"Labels run from {least} to {most}, but the model has {len(self.weights)} labels, from 0 to "
+                f"{len(self.weights) - 1}. Make the model with the right number of labels."
             )
         self._rescale()
         features, how, smooth = self.encode(x), Dot(self.beta), self.label_smoothing

@@ -1,8 +1,8 @@
 """Similarities of all pairs of points, and the mean log partition function over them, a block of rows at a time.
 
-Contrastive and cross-entropy losses are the mean over rows of log sum_j exp(s_ij) less the logit of the right answer.
-The sum needs all pairs, and a matrix of all pairs that autograd keeps, several times over, is what makes these losses
-slow. Here a block of rows that fits in the cache is made, summed, turned into gradients and forgotten.
+Contrastive and cross-entropy losses are the mean over rows of log sum_j exp(s_ij) minus the logit of the right answer.
+The sum needs all pairs. These losses are slow because autograd stores several matrices of all pairs. Here a block of
+rows that fits in the cache is computed, summed, turned into gradients and discarded.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from nearid.lab.models.lp_kernels import COMPILED_P, power_distances, power_grad
 
 
 class Similarity(Protocol):
-    """What all similarities have."""
+    """Interface of all similarities."""
 
     def pairs(self, x: Tensor, y: Tensor) -> Tensor:
         """Similarity of x_i and y_i for all i, shape (rows,); differentiable."""
@@ -54,7 +54,7 @@ class SquaredEuclidean:
         return (x - y).square().sum(dim=1) * -self.scale
 
     def logits(self, x: Tensor, y: Tensor) -> Tensor:
-        # |x|^2 - 2 <x, y> + |y|^2 loses the digits that a common offset takes.
+        # |x|^2 - 2 <x, y> + |y|^2 loses digits if x and y have a large common offset.
         centre = y.mean(dim=0)
         x, y = x - centre, y - centre
         logits = torch.addmm(y.square().sum(dim=1), x, y.T, beta=-self.scale, alpha=2 * self.scale)
@@ -71,8 +71,8 @@ class SquaredEuclidean:
 class LpPower:
     """Minus the p-th power of the L_p distance, times a scale: -sum_k |x_k - y_k|^p scale.
 
-    On the CPU p = 1 and p = 3 are compiled; other p, and other devices, go coordinate by coordinate. Neither makes a
-    tensor of rows x columns x coordinates.
+    On the CPU, p = 1 and p = 3 use compiled code. Other p and other devices loop over coordinates. No tensor of shape
+    (rows, columns, coordinates) is made.
     """
 
     p: float
@@ -121,7 +121,7 @@ class LpPower:
 
 
 def _power(base: Tensor, p: float) -> Tensor:
-    """Base to the p, in place; whole p by products, which are far quicker than logarithms."""
+    """Base to the power p, in place. For a whole p it uses products, which are much faster than logarithms."""
     if p == 1:
         return base
     if p == 2:
@@ -139,18 +139,18 @@ def similarity(p: float | None, temperature: float = 1.0) -> Similarity:
     p : float or None
         None for the dot product; p >= 1 for -sum_k |x_k - y_k|^p.
     temperature : float
-        What the similarity is divided by.
+        Number that divides the similarity.
     """
     if not 0 < temperature < float("inf"):
         raise InputError(f"The temperature is {temperature}, but a number above 0 is expected; 1 is usual.")
     if p is None:
         return Dot(1 / temperature)
     if not 1 <= p < float("inf"):
-        raise InputError(f"p is {p}, but a number of at least 1 is expected; None stands for the dot product.")
+        raise InputError(f"p is {p}, but a number of at least 1 is expected; use None for the dot product.")
     return SquaredEuclidean(1 / temperature) if p == 2 else LpPower(float(p), 1 / temperature)
 
 
-# Logits of a block: two megabytes of float32, which caches hold. GPUs want more at a time.
+# Logits of a block: two megabytes of float32, which fit in the cache. GPUs are faster with larger blocks.
 BLOCK_CPU, BLOCK_GPU = 1 << 19, 1 << 25
 
 
@@ -176,7 +176,7 @@ def mean_log_partition(rows: Tensor, columns: Tensor, similarity: Similarity, ex
 class _MeanLogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, columns: Tensor, extra: Tensor | None, similarity: Similarity) -> Tensor:
-        # A sum over all pairs in half precision would lose most of its digits.
+        # In half precision a sum over all pairs would lose most of its digits.
         dtype = torch.float64 if rows.dtype == torch.float64 else torch.float32
         with torch.autocast(rows.device.type, enabled=False):
             logits = None if extra is None else extra.to(dtype)
@@ -196,7 +196,7 @@ class _MeanLogPartition(torch.autograd.Function):
 def _evaluate(
     rows: Tensor, columns: Tensor, extra: Tensor | None, similarity: Similarity, *, with_gradients: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The value and its gradients with respect to rows, columns and extra: zeros where they are not asked for."""
+    """The value and its gradients with respect to rows, columns and extra; zeros for gradients that are not needed."""
     grad_rows, grad_columns = torch.zeros_like(rows), torch.zeros_like(columns)
     grad_extra = None if extra is None else torch.zeros_like(extra)
     total = torch.zeros((), dtype=torch.float64, device=rows.device)
@@ -207,7 +207,7 @@ def _evaluate(
         top = logits.amax(dim=1)
         if extra is not None:
             top = torch.maximum(top, extra[part])
-        # Below exp(-60) nothing reaches the sum, and numbers that underflow are many times slower.
+        # Terms below exp(-60) do not change the sum, and numbers that underflow are much slower.
         weights = logits.sub_(top[:, None]).clamp_(min=-60).exp_()
         sums = weights.sum(dim=1)
         if extra is not None:

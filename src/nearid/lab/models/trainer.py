@@ -1,8 +1,8 @@
-"""One trainer for all objectives: seeded, resumable to the bit, and open about how it goes.
+"""One trainer for all objectives: seeded, exactly resumable, with a log of its progress.
 
-A model is a module whose call on a batch gives the loss. The batch of a step is drawn with a generator that depends on
-the seed and the step alone, and checkpoints hold all other state, so that a run that was killed and resumed equals one
-that was not disturbed.
+A model is a module that returns the loss of a batch. The random generator of a batch depends only on the seed and the
+step, and checkpoints store all other state. So a run that was killed and resumed gives the same result as an
+undisturbed run.
 """
 
 import json
@@ -37,29 +37,31 @@ class Training:
     Attributes
     ----------
     learning_rate : float
-        The largest; `schedule` and `warmup` lower it.
+        Largest learning rate; `schedule` and `warmup` lower it.
     optimiser : {"adam", "adamw", "muon", "sgd"}
-        muon moves hidden matrices by orthogonalised momentum and all else by adam; sgd has a momentum of 0.9.
+        muon updates hidden matrices by orthogonalised momentum and all other parameters by adam; sgd has a momentum of
+        0.9.
     weight_decay : float
-        For adamw and sgd. Parameters that a model names with a method `undecayed` are spared.
+        For adamw and sgd. It does not apply to parameters that the model's method `undecayed` returns.
     schedule : {"constant", "cosine"}
         cosine falls to 0 over `steps`.
     warmup : int
         Steps over which the learning rate rises linearly.
     seed : int
-        The batch of step t depends on the seed and on t alone.
+        The batch of step t depends only on the seed and on t.
     device : str
-        As torch names it, or "auto" for a GPU where there is one.
+        Name of a torch device, or "auto" for a GPU if there is one.
     mixed_precision : bool
         bfloat16 products on a GPU. On the CPU this changes nothing.
     log_every : int
-        Steps between records, each with the mean loss since the last.
+        Steps between records. A record has the mean loss since the previous one.
     score_every : int
         Steps between scores: a multiple of `log_every`.
     patience : int, optional
-        Stop when for so many records in a row the mean loss has not fallen by more than `least_gain` below its best.
+        Stop after this number of records in a row in which the mean loss did not fall by more than `least_gain` below
+        its best value.
     seconds : float, optional
-        Stop at the first record after so many seconds of training, those before an interruption included.
+        Stop at the first record after this training time, which includes the time before an interruption.
     checkpoint_seconds : float
         Least time between two checkpoints.
     """
@@ -90,17 +92,17 @@ class Training:
             if getattr(self, name) not in known:
                 raise InputError(f"There is no {name} {getattr(self, name)!r}; choose one of {', '.join(known)}.")
         if self.optimiser in ("adam", "muon") and self.weight_decay:
-            raise InputError(f"{self.optimiser} takes no weight_decay; choose adamw or sgd, or leave it at 0.")
+            raise InputError(f"{self.optimiser} has no weight_decay. Choose adamw or sgd, or set weight_decay to 0.")
         if self.score_every % self.log_every:
             raise InputError(
-                f"score_every is {self.score_every}, but scores stand in records, which come every {self.log_every} "
-                "steps: choose a multiple of log_every."
+                f"score_every is {self.score_every}, but scores are part of records, which are written every "
+                f"{self.log_every} steps. Choose a multiple of log_every."
             )
         if self.patience is not None and self.patience < 1:
             raise InputError(f"patience is {self.patience}, but at least 1 record is expected; None never stops early.")
 
     def identity(self) -> dict[str, Any]:
-        """What a run must share with the checkpoint it goes on from: all but where, how long and how often saved."""
+        """Options that a run must share with its checkpoint: all except device, duration and checkpoint interval."""
         free = ("device", "seconds", "checkpoint_seconds")
         return {name: value for name, value in asdict(self).items() if name not in free}
 
@@ -124,7 +126,7 @@ class Training:
             parameters.append({"params": spared, "weight_decay": 0.0})
         if self.optimiser == "sgd":
             return torch.optim.SGD(parameters, self.learning_rate, momentum=0.9, weight_decay=self.weight_decay)
-        # One fused pass over the parameters is several times quicker than one operation after the other.
+        # One fused pass over the parameters is several times faster than separate operations.
         if self.optimiser == "adam":
             return torch.optim.Adam(parameters, self.learning_rate, fused=True)
         return torch.optim.AdamW(parameters, self.learning_rate, weight_decay=self.weight_decay, fused=True)
@@ -135,7 +137,7 @@ FORMAT = 1
 
 @dataclass
 class State:
-    """Where a run stands, besides model and optimiser.
+    """State of a run, besides model and optimiser.
 
     Attributes
     ----------
@@ -146,11 +148,11 @@ class State:
     records : list of dict
         The log up to here.
     best : float
-        Least mean loss of a record that was a gain.
+        Smallest mean loss of a record that counted as an improvement.
     waited : int
         Records since then.
     stopped : str
-        Why the run is over; empty while it is not.
+        Why the run ended; empty while it is running.
     """
 
     step: int = 0
@@ -162,7 +164,7 @@ class State:
 
 
 def save(folder: Path, state: State, model: nn.Module, optimiser: torch.optim.Optimizer, identity: Any) -> None:
-    """Write the checkpoint, whole or not at all."""
+    """Write the checkpoint atomically."""
     saved = {
         "format": FORMAT,
         "identity": json.dumps(identity),
@@ -177,7 +179,7 @@ def save(folder: Path, state: State, model: nn.Module, optimiser: torch.optim.Op
 
 
 def load(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, identity: Any) -> State:
-    """Bring model, optimiser and random states to those of the checkpoint; a new State where there is none."""
+    """Restore model, optimiser and random states from the checkpoint; return a new State if there is none."""
     path = folder / CHECKPOINT
     if not path.exists():
         return State()
@@ -185,15 +187,15 @@ def load(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, ident
         saved = torch.load(path, map_location=next(model.parameters()).device, weights_only=True)
         kind, theirs = saved["format"], json.loads(saved["identity"])
     except Exception as error:  # what torch raises for a damaged file is not documented
-        raise InputError(f"{path} is not a checkpoint of a training run, or is damaged; remove it.") from error
+        raise InputError(f"{path} is damaged or not a checkpoint of a training run. Delete it.") from error
     if kind != FORMAT:
-        raise InputError(f"{path} has format {kind}, but {FORMAT} is expected; remove it, or use another folder.")
+        raise InputError(f"{path} has format {kind}, but {FORMAT} is expected. Delete it, or use another folder.")
     mine = json.loads(json.dumps(identity))
     if theirs != mine:
         changed = sorted(name for name in {*theirs, *mine} if theirs.get(name) != mine.get(name))
         raise InputError(
-            f"{path} is of another run: {', '.join(changed)} differ. Use another folder, remove the checkpoint, or "
-            "give the same options."
+            f"{path} belongs to another run: {', '.join(changed)} differ. Use another folder, delete the checkpoint, "
+            f"or give the same options."
         )
     model.load_state_dict(saved["model"])
     optimiser.load_state_dict(saved["optimiser"])
@@ -206,7 +208,7 @@ def load(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, ident
 Batches = Callable[[np.random.Generator], Sequence[np.ndarray[Any, np.dtype[Any]]]]
 Score = Callable[[nn.Module], Mapping[str, float]]
 
-# What every record holds; the rest are scores.
+# Keys of every record; all other keys are scores.
 OWN = {"step", "loss", "seconds"}
 
 
@@ -219,11 +221,11 @@ class Trained:
     steps : int
         Steps done.
     seconds : float
-        Time they took, scores included, those before an interruption too.
+        Time of these steps, including scores and the time before an interruption.
     records : list of dict
-        step, loss (mean since the last record), seconds and, at some of them, scores.
+        step, loss (mean since the previous record), seconds and, in some records, scores.
     stopped : {"steps", "plateau", "seconds"}
-        What ended the run.
+        Reason for the end of the run.
     """
 
     steps: int
@@ -234,7 +236,7 @@ class Trained:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch for what is inside, such as making a model; what is outside goes on undisturbed."""
+    """Seed torch inside a `with` block, such as for making a model; restore the random state afterwards."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         yield
@@ -256,16 +258,17 @@ def train(
     model : nn.Module
         model(*batch) is the loss.
     batches : callable
-        Given a numpy generator, the arrays of a batch, with as many rows each. Floats reach the model in the dtype of
-        its parameters.
+        Function of a numpy generator that returns the arrays of a batch, all with the same number of rows. Floats are
+        converted to the dtype of the model's parameters.
     options : Training
     folder : path, optional
-        Where the checkpoint and the log (log.jsonl) are kept; made where missing. A run that finds a checkpoint there
-        goes on from it.
+        Folder of the checkpoint and the log (log.jsonl); created if missing. If it has a checkpoint, the run continues
+        from there.
     score : callable, optional
-        Numbers by name for the model as it is, which is in evaluation mode meanwhile.
+        Function that returns numbers by name. The model is in evaluation mode while it runs.
     progress : bool, default=False
-        Draw a progress bar on stderr. A function is called with the name of the stage and its number of steps.
+        Whether to draw a progress bar on stderr; or a function that takes the name of the stage and its number of
+        steps.
 
     Returns
     -------
@@ -275,7 +278,7 @@ def train(
     model.to(device)
     optimiser = options.torch_optimiser(model)
     place = _prepared(folder)
-    # What a model says of itself: another loss on the same parameters is another run.
+    # The model's repr is part of the identity: another loss on the same parameters is another run.
     identity = options.identity() | {"parameters": [list(p.shape) for p in model.parameters()], "model": repr(model)}
     with seeded(options.seed), reporting(progress) as stages:
         state = load(place, model, optimiser, identity) if place else State()
@@ -293,7 +296,8 @@ def train(
             record = run.interval(score)
             if place:
                 append_log(place, record)
-                if state.stopped or time.monotonic() - saved >= options.checkpoint_seconds:
+                # run.interval may have stopped it.
+                if state.stopped or time.monotonic() - saved >= options.checkpoint_seconds:  # type: ignore[redundant-expr]
                     save(place, state, model, optimiser, identity)
                     saved = time.monotonic()
             tick(_note(state.records))
@@ -303,7 +307,7 @@ def train(
 
 @dataclass
 class _Run:
-    """A run under way."""
+    """A run in progress."""
 
     model: nn.Module
     batches: Batches
@@ -313,7 +317,7 @@ class _Run:
     state: State
 
     def interval(self, score: Score | None) -> Record:
-        """The steps up to the next record."""
+        """Do the steps up to the next record and return the record."""
         began, state, options = time.monotonic(), self.state, self.options
         self.model.train()
         end = min(state.step + options.log_every, options.steps)
@@ -339,17 +343,17 @@ class _Run:
         return record
 
     def finite(self) -> bool:
-        """Whether the model is: its last step may have been the one that diverged."""
+        """Whether all weights are finite: the last step may have diverged."""
         return all(bool(torch.isfinite(p).all()) for p in self.model.parameters())
 
     def scores(self, score: Score) -> dict[str, float]:
-        """Scores of the model as it is; they leave no trace in the run."""
+        """Scores of the current model; computing them does not change the run."""
         self.model.eval()
         with torch.no_grad(), torch.random.fork_rng():
             return {name: float(value) for name, value in score(self.model).items()}
 
     def step(self, step: int) -> Tensor:
-        """One step of the optimiser; gives the loss before it."""
+        """Do one step of the optimiser; return the loss before it."""
         options = self.options
         batch = self.tensors(self.batches(np.random.default_rng([options.seed, step])))
         for group in self.optimiser.param_groups:
@@ -366,7 +370,7 @@ class _Run:
         """A batch on the device."""
         if not isinstance(batch, tuple | list) or len({len(array) for array in batch}) != 1:
             raise InputError(
-                "A batch must be a tuple of arrays with one row for each sample, as many in all of them; got "
+                "A batch must be a tuple of arrays with the same number of rows, one row per sample, but it is "
                 f"{[np.shape(array) for array in batch] if isinstance(batch, tuple | list) else type(batch).__name__}."
             )
         dtype = next(self.model.parameters()).dtype
@@ -374,7 +378,7 @@ class _Run:
         return [t.to(self.device, dtype if t.is_floating_point() else torch.int64) for t in tensors]
 
     def judge(self, loss: float) -> None:
-        """Whether the run is over, and why."""
+        """Set the reason in the state if the run is over."""
         state, options = self.state, self.options
         gained = loss < state.best - options.least_gain
         state.best, state.waited = (loss, 0) if gained else (state.best, state.waited + 1)
@@ -391,7 +395,7 @@ def _prepared(folder: str | os.PathLike[str] | None) -> Path | None:
         return None
     place = Path(folder)
     if place.exists() and not place.is_dir():
-        raise InputError(f"{place} is a file; give the name of a folder for the checkpoint and the log.")
+        raise InputError(f"{place} is a file, but a folder for the checkpoint and the log is expected.")
     check_parent(place)
     place.mkdir(exist_ok=True)
     return place
@@ -405,15 +409,15 @@ def _note(records: list[Record]) -> str:
 
 
 class Together(nn.Module):
-    """Models trained side by side, each as it would be alone: the loss is the sum of theirs.
+    """Models trained together, each as if it were alone: the loss is the sum of their losses.
 
-    They share no parameter, so that each has the gradient of its own loss, and optimisers treat every parameter by
-    itself. One checkpoint holds them all at the same step.
+    They share no parameters, so each gets the gradient of its own loss, and optimisers treat every parameter
+    separately. One checkpoint stores all of them at the same step.
 
     Parameters
     ----------
     *models : nn.Module
-        Each gives the loss of a batch; all take equally many arrays.
+        Each returns the loss of a batch; all take the same number of arrays.
     """
 
     def __init__(self, *models: nn.Module) -> None:
@@ -425,5 +429,5 @@ class Together(nn.Module):
         count = len(self.models)
         share, rest = divmod(len(batch), count)
         if rest or not share:
-            raise InputError(f"{len(batch)} arrays cannot be shared out evenly among {count} models.")
+            raise InputError(f"{len(batch)} arrays cannot be divided evenly among {count} models.")
         return torch.stack([model(*batch[k * share :][:share]) for k, model in enumerate(self.models)]).sum()

@@ -1,4 +1,4 @@
-"""Labelled latents: clusters about class vectors on the sphere, and classes by angle in the plane."""
+"""Labelled latents: clusters around class vectors on the sphere, and classes by angle in the plane."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ClusterProcess:
-    """Instances in clusters: instance i has class i mod C, and its latents lie about the vector of that class.
+    """Instances in clusters: instance i has class i mod C, and its latents lie around the vector of that class.
 
     Cross-entropy over instances or classes inverts the mixing up to a linear map (Reizinger et al. 2025).
 
@@ -30,11 +30,12 @@ class ClusterProcess:
     instances : int
         Number N of instances, at least C.
     conditional : VonMisesFisher or Noise
-        Law of the latents about their class vector; noise is projected to the sphere, which the theorem does not cover.
+        Distribution of the latents around their class vector. Noise is projected to the sphere; the theorem does not
+        cover this case.
     mixing : Mixing or None
-        From latents to observations; without one the latents are observed.
+        Map from latents to observations. With None the latents are observed.
     projected : bool
-        Whether noise is projected to the sphere; otherwise latents are in R^d, which the theorem covers even less.
+        Whether noise is projected to the sphere. Otherwise latents are in R^d, which the theorem does not cover either.
     """
 
     vectors: Floats
@@ -63,7 +64,7 @@ class ClusterProcess:
         return instance % self.classes
 
     def sample(self, size: int, rng: np.random.Generator) -> tuple[Floats, Labels]:
-        """(latents of shape (size, d), instances of shape (size,)): uniform instances, and fresh latents of each."""
+        """Return (latents of shape (size, d), instances of shape (size,)): uniform instances with new latents each."""
         at_least("size", size, 1)
         instance = rng.integers(0, self.instances, size)
         d = self.vectors.shape[1]
@@ -75,7 +76,7 @@ class ClusterProcess:
         return observe(self.mixing, z, dtype)
 
     def assumptions(self, *, normalised_heads: bool = False) -> tuple[Assumption, ...]:
-        """What the theorems need; normalised heads with free features ask for more of the class vectors."""
+        """Conditions of the theorems; normalised heads with free features need more diverse class vectors."""
         d = self.vectors.shape[1]
         spanned, quadratic = affine_generator(self.vectors), quadratic_generator(self.vectors)
         prior = uniform_prior(np.bincount(np.arange(self.instances) % self.classes))
@@ -116,7 +117,7 @@ def draw_clusters(
 
 @dataclass(frozen=True)
 class RadialClasses:
-    """Points of the plane, normal about the origin, labelled by their angle in K equal sectors.
+    """Normal points in the plane around the origin, labelled by their angle in K equal sectors.
 
     Parameters
     ----------
@@ -140,13 +141,13 @@ class RadialClasses:
         return x, self.label(x)
 
     def label(self, x: Floats) -> Labels:
-        """Sector of each point, counted from the positive first axis against the clock."""
+        """Sector of each point, counted counterclockwise from the positive first axis."""
         turn = np.arctan2(x[:, 1], x[:, 0]) / (2 * np.pi) % 1.0
-        # A turn just below 0 may be rounded to a whole one.
+        # An angle just below 0 may be rounded to a full turn.
         return np.floor(turn * self.classes).astype(np.int64) % self.classes
 
     def assumptions(self, features: int = 2) -> tuple[Assumption, ...]:
-        """What linear identifiability of two models with this many features needs."""
+        """Conditions for linear identifiability of two models with this number of features."""
         enough = self.classes >= features + 1
         return (
             Assumption("diversity", f"at least {features + 1} classes", enough, f"{self.classes} classes"),
@@ -160,7 +161,7 @@ class RadialClasses:
 
 
 def flip_labels(labels: Labels, classes: int, share: float, rng: np.random.Generator) -> Labels:
-    """Labels of which each was drawn anew, uniformly from all classes, with probability `share`."""
+    """Return the labels; each was replaced with probability `share` by a uniform draw from all classes."""
     if not 0 <= share <= 1:
         raise InputError(f"share is {share}, but a number from 0 to 1 is expected.")
     drawn = rng.integers(0, at_least("The number of classes", classes, 1), labels.shape)

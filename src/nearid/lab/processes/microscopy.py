@@ -1,8 +1,8 @@
-"""Embeddings of a screen by microscope: perturbations move some factors, batches others, and what is seen mixes all.
+"""Simulated embeddings of a microscopy screen: perturbations shift some factors, batches others, then all are mixed.
 
-Factors are independent and not Gaussian. A perturbation moves a few biological factors; a batch moves all technical
-ones; the others vary by themselves. The mixing turns the factors, bends each coordinate mildly, stretches and turns
-again, so that no column of the embedding is biological or technical alone.
+Factors are independent and not Gaussian. A perturbation shifts a few biological factors. A batch shifts all technical
+factors. The other factors depend on neither. The mixing rotates the factors, bends each coordinate slightly, stretches
+it and rotates again. So no column of the embedding is purely biological or technical.
 """
 
 from dataclasses import dataclass
@@ -34,15 +34,15 @@ class MicroscopyProcess:
     Parameters
     ----------
     shifts : ndarray of shape (perturbations, biological)
-        By how much each perturbation moves each biological factor, in deviations.
+        Shift of each biological factor by each perturbation, in standard deviations.
     offsets : ndarray of shape (batches, technical)
-        Where each batch puts each technical factor; of unit variance over batches.
+        Mean of each technical factor in each batch; variance 1 over batches.
     present : ndarray of bool, shape (perturbations, batches)
-        Which perturbations a batch holds, beside its controls.
+        Which perturbations each batch contains, besides its controls.
     control : float
         Share of controls in each batch.
     batch_effect : float
-        Share of a technical factor's variance that lies between batches.
+        Share of the variance of a technical factor between batches.
     inner, outer : ndarray of shape (width, width)
         Rotations before and after the bend.
     scales : ndarray of shape (width,)
@@ -68,16 +68,16 @@ class MicroscopyProcess:
 
     @property
     def kinds(self) -> np.ndarray:
-        """Of each factor: "biological", "technical" or "other"."""
+        """Kind of each factor: "biological", "technical" or "other"."""
         biological, technical = self.shifts.shape[1], self.offsets.shape[1]
         counts = [biological, technical, self.width - biological - technical]
         return np.repeat(["biological", "technical", "other"], counts)
 
     def sample(self, size: int, rng: np.random.Generator, dtype: type = np.float32) -> Screen:
-        """Rows in random order: each of a batch drawn uniformly, and there a control or one of its perturbations."""
+        """Draw rows: each has a uniformly drawn batch, and is a control or one of the perturbations of this batch."""
         at_least("size", size, 2)
         batch = rng.integers(0, self.present.shape[1], size)
-        # The place of a row's perturbation among those of its batch.
+        # Index of a row's perturbation among those of its batch.
         listed = np.argsort(~self.present.T, axis=1, kind="stable")
         place = np.floor(rng.random(size) * self.present.sum(axis=0)[batch]).astype(np.int64)
         label = np.where(rng.random(size) < self.control, 0, 1 + listed[batch, place])
@@ -126,21 +126,21 @@ def draw_microscopy(
     Parameters
     ----------
     width : int
-        Factors and columns; what is neither biological nor technical varies by itself.
+        Number of factors and columns. Factors that are neither biological nor technical depend on neither.
     biological, technical : int
         Numbers of such factors.
     targets : int
-        Biological factors that a perturbation moves.
+        Number of biological factors that a perturbation shifts.
     effect : float
-        Size of these moves, in deviations of the factor among controls.
+        Size of these shifts, in standard deviations of the factor among controls.
     batch_effect : float
         Share of a technical factor's variance between batches, in [0, 1).
     control : float
         Share of controls, in (0, 1).
     presence : float
-        Share of the batches that hold a perturbation; at least two do.
+        Share of the batches that contain a given perturbation; at least two batches do.
     bend : float
-        In [0, 1): how far the mixing is from linear.
+        Nonlinearity of the mixing, in [0, 1); 0 is linear.
     condition : float
         Largest over smallest stretch of the mixing.
     """
@@ -169,7 +169,7 @@ def draw_microscopy(
     present = np.zeros((perturbations, batches), dtype=bool)
     for row in present:
         row[rng.choice(batches, held, replace=False)] = True
-    # A batch of controls alone would have nothing to draw from: it is given one perturbation.
+    # A batch with only controls would have no perturbation to draw, so it gets one.
     empty = np.flatnonzero(~present.any(axis=0))
     present[rng.integers(0, perturbations, len(empty)), empty] = True
     inner, outer = (np.linalg.qr(rng.standard_normal((width, width)))[0] for _ in range(2))

@@ -1,10 +1,10 @@
 """Mixings: networks without bias, LeakyReLU between their layers.
 
-Invertible ones are square, their weights drawn with small condition numbers. Those of known bi-Lipschitz constant have
-orthogonal layers that widen: a layer with orthonormal columns keeps all lengths, and the activation multiplies
-coordinates by its slope or by 1. With k activations all stretches lie between slope^k and 1: under the best global
-scale the mixing is locally bi-Lipschitz with slope^(-k / 2), and at slope 1 it is an isometry. It is smooth but for the
-folds of the activations.
+Invertible mixings are square, with weights of small condition numbers. Mixings with a known bi-Lipschitz constant have
+orthogonal layers of increasing width. A layer with orthonormal columns keeps all lengths, and the activation multiplies
+coordinates by its slope or by 1. With k activations all stretches lie between slope^k and 1. Under the best global
+scale the mixing is locally bi-Lipschitz with constant slope^(-k / 2); at slope 1 it is an isometry. It is smooth except
+at the folds of the activations.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from nearid.moments import Floats
 
 # Draws of the usual condition-number rule.
 DRAWS = 25_000
-# Weights drawn at a time: enough to make numpy's overhead small, few enough to stay in the cache.
+# Weights drawn at a time: many enough for a small overhead of numpy, few enough for the cache.
 CHUNK = 256
 
 
@@ -31,7 +31,7 @@ class Mixing:
     Parameters
     ----------
     weights : tuple of ndarray of shape (n, n)
-        From the first layer to the last; each acts on columns, as the weight of a linear layer does.
+        Weights from the first layer to the last; each acts on columns, like the weight of a linear layer.
     slope : float
         Slope of the LeakyReLU below zero, in (0, 1].
     """
@@ -45,11 +45,11 @@ class Mixing:
         shape = self.weights[0].shape
         if len(shape) != 2 or shape[0] != shape[1] or any(w.shape != shape for w in self.weights):
             shapes = [w.shape for w in self.weights]
-            raise InputError(f"The weights have shapes {shapes}, but equal square ones are expected.")
+            raise InputError(f"The weights have shapes {shapes}, but square matrices of one size are expected.")
         if not 0 < self.slope <= 1:
             raise InputError(f"slope is {self.slope}, but a number in (0, 1] is expected: 0 would not be invertible.")
         if not max(self.conditions) < 1 / np.finfo(np.float64).eps:
-            raise InputError("A layer of the mixing is singular, so that it has no inverse: draw other weights.")
+            raise InputError("A layer of the mixing is singular, so it has no inverse. Draw other weights.")
 
     @property
     def n(self) -> int:
@@ -63,7 +63,7 @@ class Mixing:
 
     @property
     def assumption(self) -> Assumption:
-        """That the mixing is injective, which it is."""
+        """The assumption that the mixing is injective; it always holds."""
         note = f"{len(self.weights)} invertible layers, condition numbers up to {max(self.conditions):.3g}"
         return Assumption("injective mixing", "observations determine the latents", True, note)
 
@@ -105,8 +105,8 @@ def network_jacobian(weights: Sequence[Floats], slope: float, z: Floats) -> Floa
 def draw_mixing(n: int, layers: int, rng: np.random.Generator, *, slope: float = 0.2, draws: int = DRAWS) -> Mixing:
     """Draw a mixing by the condition-number rule.
 
-    Weights are uniform in [-1, 1] with columns of unit length, and drawn again until their condition number is at most
-    the least of `draws` such draws.
+    Weights are uniform in [-1, 1], with columns scaled to unit length. They are drawn again until their condition
+    number is at most the smallest of `draws` such draws.
     """
     at_least("n of the mixing", n, 1)
     at_least("layers", layers, 1)
@@ -138,28 +138,28 @@ def _uniform(size: int, n: int, rng: np.random.Generator) -> Floats:
 
 
 def _conditions(weights: Floats, limit: float) -> Iterator[tuple[int, float]]:
-    """(index, condition number) of those matrices, columns brought to unit length, that may be at or below the limit.
+    """Yield (index, condition number) of the matrices, with columns of unit length, that may be at or below the limit.
 
-    Eigenvalues are dear, a Cholesky factor is not and rules most matrices out. With unit columns the eigenvalues of
-    the Gram matrix G sum to n, so that the largest is at least |G|^2 / n; and each squared diagonal entry of its
-    Cholesky factor (the distance of a column from the span of those before it) is at least the smallest.
+    Eigenvalues are expensive. A Cholesky factor is cheap and excludes most matrices. With unit columns the eigenvalues
+    of the Gram matrix G sum to n, so the largest is at least |G|^2 / n. Each squared diagonal entry of the Cholesky
+    factor (the distance of a column from the span of the previous columns) is at least the smallest eigenvalue.
     """
     gram = weights.transpose(0, 2, 1) @ weights
     lengths = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
     gram /= lengths[:, :, None] * lengths[:, None, :]
     n = gram.shape[1]
     largest = np.einsum("kij,kij->k", gram, gram) / n
-    # What is added keeps singular draws factorable; it raises the pivots, and so can only keep a matrix in.
+    # The added term makes singular draws factorable. It raises the pivots, so it never excludes a matrix.
     factors = np.linalg.cholesky(gram + 1e-12 * np.eye(n))
     smallest = np.diagonal(factors, axis1=1, axis2=2).min(axis=1) ** 2
     kept = np.flatnonzero(largest <= limit**2 * smallest)
     values = np.linalg.eigvalsh(gram[kept])
-    # Rounding may leave the smallest of a singular draw below zero.
+    # By rounding, the smallest eigenvalue of a singular draw may be below zero.
     ratios = values[:, -1] / np.clip(values[:, 0], np.finfo(np.float64).tiny, None)
     yield from zip(kept.tolist(), np.sqrt(ratios).tolist(), strict=True)
 
 
-# Departure from orthonormal columns that rounding explains.
+# Deviation from orthonormal columns that rounding explains.
 ROUNDING = 1e-8
 
 
@@ -193,12 +193,12 @@ class OrthogonalMixing:
 
     @property
     def bound(self) -> float:
-        """No local bi-Lipschitz constant is larger, under the best global scale."""
+        """Upper bound of the local bi-Lipschitz constant under the best global scale."""
         return float(self.slope ** (-(len(self.weights) - 1) / 2))
 
     @property
     def assumption(self) -> Assumption:
-        """That the mixing is bi-Lipschitz, which it is."""
+        """The assumption that the mixing is bi-Lipschitz; it always holds."""
         note = f"constant of at most {self.bound:.3g} under the best scale; smooth but for the folds of LeakyReLU"
         return Assumption("bi-Lipschitz mixing", "the mixing is locally bi-Lipschitz", True, note)
 
@@ -212,19 +212,19 @@ class OrthogonalMixing:
 
 
 def draw_orthogonal(widths: Sequence[int], rng: np.random.Generator, *, slope: float) -> OrthogonalMixing:
-    """Draw a mixing whose layers are uniform among those with orthonormal columns.
+    """Draw a mixing with layers that are uniform among matrices with orthonormal columns.
 
     Parameters
     ----------
     widths : sequence of int
-        Latents, hidden widths and observed coordinates; they must not fall.
+        Latents, hidden widths and observed coordinates; they must not decrease.
     """
     if len(widths) < 2 or min(widths) < 1 or list(widths) != sorted(widths):
-        raise InputError(f"The widths are {list(widths)}, but at least two are expected, none below the one before.")
+        raise InputError(f"The widths are {list(widths)}, but at least two are expected, and they must not decrease.")
     return OrthogonalMixing(tuple(_orthonormal(after, before, rng) for before, after in pairwise(widths)), slope)
 
 
 def _orthonormal(rows: int, columns: int, rng: np.random.Generator) -> Floats:
     q, r = np.linalg.qr(rng.standard_normal((rows, columns)))
-    # The factor with a positive diagonal alone is uniform.
+    # Only the factor with a positive diagonal is uniform.
     return np.asarray(q * np.sign(np.diagonal(r)))

@@ -1,7 +1,7 @@
-"""Spread about centres: independent noise, free or cut off by walls, and the von Mises-Fisher law on the sphere.
+"""Spread around centres: independent noise, free or truncated by walls, and von Mises-Fisher on the sphere.
 
-Each family of noise has the density exp(-(|t| / scale)^exponent) up to constants, and so matches a loss of that
-exponent; the von Mises-Fisher density exp(kappa <z, centre>) matches the dot product.
+Each family of noise has the density exp(-(|t| / scale)^exponent) up to constants. So it matches a loss with this
+exponent. The von Mises-Fisher density exp(kappa <z, centre>) matches the dot product.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ FLAT = 1e-17
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """Noise about zero, the same and independent in each coordinate.
+    """Noise around zero, independent and identically distributed in each coordinate.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Noise(ABC):
     @property
     @abstractmethod
     def exponent(self) -> float:
-        """The p of the distance L_p^p that the logarithm of the density is made of."""
+        """Exponent p of the distance L_p^p in the logarithm of the density."""
 
     @property
     @abstractmethod
@@ -47,15 +47,15 @@ class Noise(ABC):
         return self.scale * self._standard(shape, rng)
 
     def draw_between(self, below: Floats, above: Floats, rng: np.random.Generator) -> Floats:
-        """Noise given that it lies in [-below, above], elementwise; both distances are at least 0.
+        """Draw noise conditioned on [-below, above], elementwise; both distances are at least 0.
 
-        Free draws that lie inside are kept. The others are drawn by the inverse distribution function, which costs
-        the same wherever the walls are; both ways have the same law, and so has their mixture.
+        Free draws that lie inside are kept. The others are drawn by the inverse distribution function, whose cost does
+        not depend on the walls. Both methods have the same distribution, so their mixture has it too.
         """
         noise = self.draw(below.shape, rng)
         out = (noise < -below) | (noise > above)
         low, high = below[out], above[out]
-        # The law of |t| on either side: nothing cancels, neither at a wall nor in a box far narrower than the noise.
+        # Use the distribution of |t| on each side: no digits cancel, even at a wall or in a very narrow box.
         left, right = self._mass(low / self.scale), self._mass(high / self.scale)
         place = rng.random(left.shape) * (left + right) - left
         noise[out] = np.clip(np.sign(place) * self.scale * self._quantile(np.abs(place)), -low, high)
@@ -129,16 +129,16 @@ class GeneralisedNormal(Noise):
     Parameters
     ----------
     beta : float
-        Shape, at least 0.1; the noise tends to the uniform one on [-scale, scale] as it grows.
+        Shape, at least 0.1. As beta grows, the noise tends to uniform noise on [-scale, scale].
     """
 
     beta: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Far below, the tails leave float64.
+        # For much smaller values the tails overflow float64.
         if positive("beta", self.beta) < 0.1:
-            raise InputError(f"beta is {self.beta}, but at least 0.1 is expected: theorems speak of 1 and above.")
+            raise InputError(f"beta is {self.beta}, but at least 0.1 is expected (the theorems need at least 1).")
 
     @property
     def exponent(self) -> float:
@@ -187,7 +187,8 @@ class VonMisesFisher:
     def __post_init__(self) -> None:
         if positive("kappa", self.kappa, zero=True) > LARGEST_KAPPA:
             raise InputError(
-                f"kappa is {self.kappa}, but at most {LARGEST_KAPPA:g} is expected: beyond, gaps underflow."
+                f"kappa is {self.kappa}, but at most {LARGEST_KAPPA:g} is expected: for larger values the draws "
+                f"underflow."
             )
 
     @property
@@ -196,7 +197,7 @@ class VonMisesFisher:
         return f"vMF({self.kappa:g})"
 
     def draw(self, centres: Floats, rng: np.random.Generator) -> Floats:
-        """One point about each row of `centres`, unit vectors of shape (size, n) with n at least 2."""
+        """Draw one point around each row of `centres`, unit vectors of shape (size, n) with n at least 2."""
         size, n = centres.shape
         gap = _gaps(self.kappa, n, size, rng)[:, None]
         tangent = rng.standard_normal((size, n))
@@ -209,7 +210,7 @@ class VonMisesFisher:
 def _gaps(kappa: float, n: int, size: int, rng: np.random.Generator) -> Floats:
     """1 - <z, centre> of each of `size` points, by Wood's rejection (1994).
 
-    Written in gaps instead of cosines, so that nothing cancels near the centre: kappa may be as large as one likes.
+    It uses gaps instead of cosines, so no digits cancel near the centre and kappa can be large.
     """
     b = (n - 1) / (2 * kappa + np.hypot(2 * kappa, n - 1))
     mode_gap = 2 * b / (1 + b)

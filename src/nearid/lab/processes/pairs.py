@@ -1,11 +1,11 @@
-"""Positive pairs, the process behind contrastive learning: z from a marginal, its positive from a conditional about z.
+"""Positive pairs of contrastive learning: z from a marginal, its positive from a conditional distribution around z.
 
-The theorems (Zimmermann et al. 2021): a contrastive loss whose similarity matches the conditional is least where the
-encoder inverts the mixing up to a scaled rotation (sphere, dot product), an affine map (convex body, squared L2), or
-a permutation with signs and scales (convex body, L_p^p with p >= 1 other than 2).
+The theorems (Zimmermann et al. 2021): a contrastive loss whose similarity matches the conditional is minimal if the
+encoder inverts the mixing up to a scaled rotation (sphere, dot product), an affine map (convex body, squared L2), or a
+permutation with signs and scales (convex body, L_p^p with p >= 1 other than 2).
 
-Where observations were made beforehand and not one more can be (3DIdent), the stored latent that is nearest to a
-positive takes its place. The fewer there are, the farther positives lie from where they were drawn.
+If observations are stored and no new ones can be made (3DIdent), the stored latent nearest to a positive replaces it.
+The fewer stored latents there are, the farther they are from the drawn positives.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class PairProcess:
     ----------
     space : Sphere, Box or Unbounded
     marginal : "uniform" or Noise
-        Noise lies about the centre of the space: cut off at the walls of a box, projected to the sphere.
+        Noise is centred in the space. It is truncated at the walls of a box, or projected to the sphere.
     conditional : VonMisesFisher or Noise
-        Law of a positive about its latent; noise as for the marginal, the vMF on the sphere alone.
+        Distribution of a positive around its latent: noise as for the marginal, or vMF (only on the sphere).
     mixing : Mixing or None
-        From latents to observations; without one the latents are observed.
+        Map from latents to observations. With None the latents are observed.
     """
 
     space: Space
@@ -80,16 +80,16 @@ class PairProcess:
 
     @property
     def similarity(self) -> Similarity | None:
-        """The similarity that matches the conditional, or None where no loss does: noise projected to the sphere."""
+        """The similarity that matches the conditional, or None if no loss does (noise projected to the sphere)."""
         if isinstance(self.conditional, VonMisesFisher):
             return "dot"
         return None if isinstance(self.space, Sphere) else self.conditional.exponent
 
     def assumptions(self, similarity: Similarity | None = None, *, temperature: float = 1.0) -> tuple[Assumption, ...]:
-        """What the theorem needs, for a loss of this similarity (default: the one that matches, if any).
+        """Conditions of the theorem for a loss with this similarity (default: the one that matches, if any).
 
-        The dot product of unit vectors over a temperature stands for vMF(1 / temperature); lengths of distances are
-        learnt, so that their temperature does not matter.
+        The dot product of unit vectors over a temperature corresponds to vMF(1 / temperature). The scale of distances
+        is learnt, so their temperature does not matter.
         """
         if similarity is None:
             similarity = self.similarity or "dot"
@@ -136,7 +136,7 @@ def observe(mixing: Mixing | None, z: Floats, dtype: DTypeLike) -> Floats:
 
 
 def injective(mixing: Mixing | None) -> Assumption:
-    """That observations determine the latents."""
+    """The assumption that observations determine the latents."""
     if mixing is not None:
         return mixing.assumption
     return Assumption("injective mixing", "observations determine the latents", True, "the latents are observed")
@@ -155,10 +155,10 @@ class StoredPairs:
     Parameters
     ----------
     latents : ndarray of shape (rows, n)
-        At least two, all in the box.
+        At least two rows, all in the box.
     space : Box
     conditional : Noise
-        Law of a positive about its latent, cut off at the walls of the box.
+        Distribution of a positive around its latent, truncated at the walls of the box.
     """
 
     latents: Floats
@@ -179,7 +179,7 @@ class StoredPairs:
         return cKDTree(self.latents)
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of latents, drawn uniformly, and rows of their positives, which are always others."""
+        """Draw row numbers of latents, uniformly, and row numbers of their positives, which always differ."""
         at_least("size", size, 1)
         first = rng.integers(0, len(self.latents), size)
         wanted = self.space.around(self.latents[first], self.conditional, rng)

@@ -1,4 +1,4 @@
-"""Latent spaces (the unit sphere, a box, all of R^n), and the record of what a theorem needs of a process."""
+"""Latent spaces (the unit sphere, a box, all of R^n), and the record of a condition of a theorem."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from nearid.moments import Floats
 
 @dataclass(frozen=True)
 class Assumption:
-    """One condition of a theorem, as this process meets it or not.
+    """One condition of a theorem, and whether a process meets it.
 
     Attributes
     ----------
     name : str
         Stable name, for programs.
     needed : str
-        What the theorem asks for.
+        The condition of the theorem.
     note : str
-        What the process has instead, or in which way it meets the condition.
+        How the process meets the condition, or what it has instead.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Assumption:
 
 
 def violated(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Those that do not hold."""
+    """Return the assumptions that do not hold."""
     return tuple(a for a in assumptions if not a.holds)
 
 
-# Unit vectors that went through float32 are off by this much.
+# Unit vectors that were converted to float32 deviate by this much.
 OFF_SPHERE = 1e-5
 
 
@@ -56,7 +56,7 @@ class Sphere:
 
     @property
     def centre(self) -> Floats:
-        """Where marginals that are not uniform lie: the first unit vector."""
+        """Centre of marginals that are not uniform: the first unit vector."""
         return np.eye(1, self.n).ravel()
 
     def uniform(self, size: int, rng: np.random.Generator) -> Floats:
@@ -64,7 +64,7 @@ class Sphere:
         return _projected(rng.standard_normal((size, self.n)))
 
     def around(self, centres: Floats, spread: Noise | VonMisesFisher, rng: np.random.Generator) -> Floats:
-        """One point about each centre; noise is added in R^n and then projected, which is not its law on the sphere."""
+        """Draw one point around each centre. Noise is added in R^n and then projected to the sphere."""
         _check_width(centres, self.n)
         if np.any(np.abs(np.linalg.norm(centres, axis=1) - 1) > OFF_SPHERE):
             raise InputError("Some centres are not on the unit sphere: divide each row by its norm.")
@@ -101,12 +101,14 @@ class Box:
         return rng.uniform(self.low, self.high, (size, self.n))
 
     def around(self, centres: Floats, spread: Noise | VonMisesFisher, rng: np.random.Generator) -> Floats:
-        """One point about each centre: noise given that it stays inside the box."""
+        """Draw one point around each centre: noise, conditioned on staying inside the box."""
         noise = as_noise(spread, self)
         _check_width(centres, self.n)
         below, above = centres - self.low, self.high - centres
         if centres.size and min(below.min(), above.min()) < 0:
-            raise InputError(f"Some centres are outside the {self.label}: noise is cut off about centres inside it.")
+            raise InputError(
+                f"Some centres are outside the {self.label}, but noise can only be truncated around centres inside it."
+            )
         return np.clip(centres + noise.draw_between(below, above, rng), self.low, self.high)
 
 
@@ -130,7 +132,7 @@ class Unbounded:
         return np.zeros(self.n)
 
     def around(self, centres: Floats, spread: Noise | VonMisesFisher, rng: np.random.Generator) -> Floats:
-        """One point about each centre."""
+        """Draw one point around each centre."""
         noise = as_noise(spread, self)
         _check_width(centres, self.n)
         return centres + noise.draw(centres.shape, rng)
@@ -140,9 +142,9 @@ Space = Sphere | Box | Unbounded
 
 
 def as_noise(spread: Noise | VonMisesFisher, space: Box | Unbounded) -> Noise:
-    """The spread, if it has a meaning in a space other than the sphere."""
+    """Return the spread if it is noise; other spreads exist only on the sphere."""
     if isinstance(spread, VonMisesFisher):
-        raise InputError(f"{spread.label} lives on the sphere, not in the {space.label}: give noise, or Sphere(n).")
+        raise InputError(f"{spread.label} is defined on the sphere, not in the {space.label}. Use noise, or Sphere(n).")
     return spread
 
 

@@ -1,1 +1,1 @@
-"""Are these runs the same representation? Up to which group, and how nearly?"""
+"""Are these runs the same representation? Up to which group, and how closely?"""

@@ -18,7 +18,7 @@ from nearid.questions.compare.outlying import DECIDE, ENOUGH, far_out, held_by
 from nearid.show.view import counted
 
 FEW_ROWS = 10
-# Fewer blocks than this say little of the spread between blocks.
+# With fewer blocks than this, the spread between blocks is poorly known.
 FEW_BLOCKS = 20
 DUPLICATE = 1e-10
 
@@ -29,7 +29,7 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
     (x, p), (y, q) = ((rows.name, rows.shape[1]) for rows in (pair.x, pair.y))
     n = moments.n
     if evaluation.same:
-        yield Alert("same_input", f"{x} and {y} hold the same numbers in every row.")
+        yield Alert("same_input", f"{x} and {y} have the same numbers in every row.")
     yield from input_alerts(pair)
     if n < pair.n:
         yield Alert("input", f"{pair.n - n} of {pair.n} pairs of rows of {x} and {y} held NaN or Inf and were dropped.")
@@ -51,7 +51,7 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
 
 
 def few_rows(n: int, widest: int) -> Iterator[Alert]:
-    """The caution about rows that are few for the columns of the widest side."""
+    """The alert about too few rows for the columns of the widest side."""
     if n < FEW_ROWS * widest:
         yield Alert(
             "few_rows",
@@ -61,7 +61,7 @@ def few_rows(n: int, widest: int) -> Iterator[Alert]:
 
 
 def few_blocks(count: int) -> Iterator[Alert]:
-    """The caution about few blocks of rows."""
+    """The alert about few blocks of rows."""
     if count < FEW_BLOCKS:
         yield Alert(
             "few_blocks",
@@ -103,7 +103,7 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
 
 
 def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
-    """A map fitted to squared errors follows the source rows that lie furthest out."""
+    """The alert about outlying source rows: a map fitted to squared errors follows them."""
     if len(far_out(radii)):
         times = float(radii.max() / np.quantile(radii, 0.99))
         yield Alert(
@@ -114,7 +114,7 @@ def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
 
 
 def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
-    """A diameter that a handful of rows decides makes every epsilon look small."""
+    """The alert about a diameter that a few rows determine: it makes every epsilon look small."""
     bulk = 2 * float(np.quantile(radii, 0.99))
     if len(radii) >= ENOUGH and diameter.lower > 2 * bulk:
         decide = held_by(radii, far_out(radii)) > DECIDE

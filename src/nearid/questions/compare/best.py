@@ -1,13 +1,13 @@
-"""The best and the worst of several pairs: intervals that allow for the choice, and the best by chance.
+"""The best and the worst of several pairs: intervals that account for the choice, and the best by chance.
 
-The best of many like estimates is too good on average, and its own interval covers the truth too rarely: that of the
-best of 45 like pairs in 65% of simulations. The interval of the best of m pairs fails in one of m + 1 events. It lies
-too high only if one of the m estimates does. It lies too low only if that of the truly best pair does, because the best
-estimate is at least as large. Each of these has probability 0.05 / (m + 1) if a single interval is taken with the
+The best of many similar estimates is too good on average, and its own interval covers the truth too rarely: for the
+best of 45 similar pairs, in 65% of simulations. The interval of the best of m pairs fails in one of m + 1 events. It
+lies too high only if one of the m estimates does. It lies too low only if that of the truly best pair does, because the
+best estimate is at least as large. Each of these has probability 0.05 / (m + 1) if a single interval is taken with the
 confidence 1 - 0.1 / (m + 1), whatever the dependence between pairs. Standard errors are taken to be about equal.
 
-By chance, too, the best of many reaches more than a single pair. Its level is the best of all pairs with the target's
-rows in another order.
+The best of many pairs also reaches more by chance than a single pair. So its chance level is the best of all pairs with
+the target's rows in another order.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ class Best:
     ----------
     source, target : str
     value : Estimate
-        Its interval allows for the choice among all pairs. Its chance level is the largest best of all pairs that was
-        reached with the target's rows in another order.
+        Its interval accounts for the choice among all pairs. Its chance level is the largest value that the best of all
+        pairs reached with the target's rows in another order.
     pairs : int
         Number of pairs that it was chosen from.
     p_value : float
         Add-one permutation p-value of the best against the best of all pairs by chance.
     unmeasured : str
-        Why chance cannot be measured, as the beginning of a sentence; there is then neither a chance level nor a
-        p-value.
+        Why chance cannot be measured, as the beginning of a sentence. Then there is no chance level and no p-value.
     """
 
     source: str
@@ -56,7 +55,7 @@ class Best:
 
     @property
     def text(self) -> str:
-        """The value in words, with what is known of it."""
+        """The value in words, with its interval and chance level."""
         known = []
         if self.value.has_interval:
             ends = f"{number(self.value.low)} to {number(self.value.high)}"
@@ -69,17 +68,17 @@ class Best:
 
 
 def confidence_of_best(count: int) -> float:
-    """Confidence of a single interval that holds for the best of so many with 95%."""
+    """Confidence that a single interval needs so that the interval of the best of `count` pairs has 95%."""
     return 1 - 2 * (1 - CONFIDENCE) / (count + 1)
 
 
 def chosen_among(of: str, count: int) -> str:
-    """What the interval of the best of so many pairs is of."""
+    """Description of what the interval of the best of `count` pairs covers."""
     return f"{of}; chosen among {counted(count, 'pair')}"
 
 
 def extremes(results: Sequence[Comparison], group: str) -> tuple[Best, Best] | None:
-    """Best and worst R2 of a group among several comparisons, both directions; None where none is estimable."""
+    """Best and worst R2 of a group among several comparisons, both directions; None if none is estimable."""
     ways = [way for c in results for way in (c, c.reverse) if way is not None]
     r2 = np.array([_estimable(way.groups[group]) for way in ways])
     if np.isnan(r2).all():
@@ -89,7 +88,7 @@ def extremes(results: Sequence[Comparison], group: str) -> tuple[Best, Best] | N
     unmeasured = next((way.unmeasured for way in ways if way.unmeasured), "")
     if unmeasured:
         return replace(best, unmeasured=unmeasured), worst
-    # All pairs have the same orders if they have the same rows. Else they are as good as independent.
+    # Pairs with the same rows have the same orders. Otherwise their orders are practically independent.
     at, repetitions = list(ways[0].groups).index(group), min(len(way.by_chance) for way in ways)
     reached = np.max([way.by_chance[:repetitions, at] for way in ways], axis=0)
     chance = replace(best.value, chance=float(reached.max()))
@@ -101,7 +100,7 @@ def _estimable(group: GroupResult) -> float:
 
 
 def _widened(group: GroupResult, count: int) -> Estimate:
-    """R2 with an interval that allows for the choice among so many pairs, symmetric for the logarithm of 1 - R2."""
+    """R2 with an interval that accounts for the choice among `count` pairs, symmetric in log(1 - R2)."""
     r2 = replace(group.r2, chance=math.nan)
     missed = 1 - r2.value
     if not r2.has_interval or not missed > 0:

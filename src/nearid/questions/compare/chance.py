@@ -1,4 +1,4 @@
-"""What the same fits reach by chance: the whole cross-validation again, with the target's rows in another order."""
+"""Chance level of the fits: the whole cross-validation is repeated with the target's rows in another order."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from nearid.measures.similarity import debiased_cka, fourth_moments
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import LEADING, Fits, Gathered, Options, Similarities
 
-# More repetitions than this take for ever and tell nothing.
+# More repetitions than this take very long and add nothing.
 MOST_PERMUTATIONS = 100_000
 PERMUTATIONS = 99
-# Fewer different orders, all of which are beaten, give no p of .05.
+# With fewer different orders, p cannot reach .05 even if all are beaten.
 LEAST_ORDERS = 19
-# Repetitions that are worked out at a time, and the width up to which threads take longer to start than to work.
+# Repetitions that are computed at a time, and the width up to which starting threads takes longer than the work.
 AT_A_TIME, NARROW = 11, 32
-# Orders that are drawn for each repetition, where few differ.
+# Orders to draw for each repetition if few orders differ.
 TRIES = 8
-# So few independent rows may be drawn in the same order twice.
+# With so few independent rows, the same order may be drawn twice.
 FEW_ROWS = 20
 # Rows on which chance is measured, and the memory they may take.
 ROWS = 10_000
 BYTES = 128 << 20
 # Repetitions that similarities are averaged over.
 SIMILARITIES = 3
-# The errors of rows, in the rows' precision, give R2 to about this.
+# Precision of R2 from row errors in the precision of the rows.
 PRECISION = 1e-6
 
 
 @dataclass(frozen=True)
 class Chance:
-    """What reordered rows reach.
+    """Results of reordered rows.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Chance:
     rows : int
         Rows in use.
     own_order : ndarray of shape (groups,) or None
-        Explained variance of the rows in their own order, measured as `r2` is; None where chance is that of a sample,
-        or of leading components.
+        Explained variance of the rows in their own order, measured like `r2`; None if chance was measured on a sample
+        or on leading components.
     """
 
     r2: Floats
@@ -63,15 +63,16 @@ class Chance:
     own_order: Floats | None = None
 
     def comparable(self, r2: Floats) -> Floats:
-        """The R2 of each group as chance is to be compared with it: orders that reach the same must count as such."""
+        """The R2 of each group to compare with chance. Orders with the same result must count as ties."""
         return r2 - PRECISION if self.own_order is None else self.own_order
 
 
 class CrossFolds:
     """Moments of every fold of rows in memory, with the target's rows in one or several other orders.
 
-    Sums are about the means of all rows. It offers what `Judges` and the fits ask of `FoldMoments`, with a leading axis
-    for the orders; of the target's own products the diagonal alone, which is all that maps need.
+    Sums are centred at the means of all rows. It has the interface of `FoldMoments` that `Judges` and the fits use,
+    with a leading axis for the orders. It stores only the diagonal of the target's own products, which is all that maps
+    need.
     """
 
     def __init__(self, x: Floats, y: Floats, fold: np.ndarray, folds: int) -> None:
@@ -85,7 +86,7 @@ class CrossFolds:
         self._give([np.arange(len(x))])
 
     def given(self, orders: Sequence[np.ndarray]) -> CrossFolds:
-        """The same where each source row has the target row of this number; the source's sums are shared."""
+        """The same with reordered target rows: each source row gets the target row of this number."""
         other = object.__new__(CrossFolds)
         other.__dict__.update(self.__dict__)
         other._give(orders)
@@ -124,7 +125,7 @@ class CrossFolds:
         return PairMoments(n, x + self.mean_x, y + self.mean_y, xx, xy, yy)
 
     def _source(self, folds: tuple[int, ...]) -> tuple[int, Floats, Floats]:
-        """Rows of some folds, their mean and products: the same whatever the order of the target's rows."""
+        """Number, mean and products of the source rows of some folds; they do not depend on the target's order."""
         if folds not in self.known:
             at = list(folds)
             n = sum(self.counts[k] for k in at)
@@ -141,7 +142,7 @@ def chance_level(
     seed: int,
     progress: Progress,
 ) -> Chance:
-    """Explained variance of every group with the target's rows in another order; on a sample where rows are many."""
+    """Explained variance of every group with the target's rows in another order; on a sample if there are many rows."""
     pair, folds = gathered.pair, len(gathered.parts.parts)
     rng = np.random.default_rng([seed, 1])
     widths = pair.x.shape[1], pair.y.shape[1]
@@ -173,7 +174,7 @@ def chance_level(
     each = Orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
 
     def repeat(some: range) -> Floats:
-        # Of two orders of a repetition the worse counts.
+        # A repetition with two orders counts with the worse one.
         ways = zip(*(each[at] for at in some), strict=True)
         return np.asarray(np.max([explained(base.given(orders), groups, options, judges) for orders in ways], axis=0))
 
@@ -181,18 +182,18 @@ def chance_level(
     workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
     r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
     if sampled:
-        # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
-        # scale it cannot shrink, and misses by more than the guess whatever the rows.
+        # With all rows a fit to noise would be closer to the constant guess than with these few. But without a scale it
+        # cannot shrink, and its error exceeds that of the guess for any number of rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
     return Chance(r2, similarity, len(rows), own_order)
 
 
 class Orders:
-    """Different orders of the target's rows; fewer than asked for where there are not so many.
+    """Different orders of the target's rows; fewer than requested if there are not so many.
 
-    Few blocks have few orders, and one that came before tells nothing new. One block has none but its own. Each order
-    is drawn again when it is needed: all of them would fill the memory.
+    Few blocks have few orders, and a repeated order adds nothing. One block has only its own order. Each order is drawn
+    again when it is needed, because storing all of them would fill the memory.
     """
 
     def __init__(self, n: int, blocks: Blocks | None, count: int, seeds: np.random.SeedSequence) -> None:
@@ -226,7 +227,8 @@ class Orders:
     def __getitem__(self, at: int) -> list[np.ndarray]:
         """The orders of a repetition.
 
-        Blocks that follow each other are alike, which a turn of all rows keeps: there are two orders then.
+        If consecutive blocks are similar, there are two orders: a permutation, and a rotation of all rows, which keeps
+        this similarity.
         """
         seed = self._each[at]
         if isinstance(seed, int):
@@ -239,7 +241,7 @@ class Orders:
 
 
 def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:
-    """Options of fits to rows along the columns of two bases: components of each side, where there are some."""
+    """Options of fits to rows projected on two bases; the components of each side, if any, are projected too."""
     if "source" not in options:
         return options
     source, target, mixing = (options[name] for name in ("source", "target", "mixing"))
@@ -280,7 +282,7 @@ def _similar(
             wx, wy = whiteners_like(chosen, fitted_on, leading=leading)
             a, b, _ = directions_between(wx, fitted_on.xy, wy)
             into.append(pooled([products_along(a, b, judged)]))
-        # It fits nothing, so that all rows count, as in the value itself: few blocks are alike by chance.
+        # CKA fits nothing, so all rows count, as in the value itself.
         whole = PairMoments.of(x, mixed)
         alike.append(debiased_cka(whole, fourth_moments(x - whole.mean_x, mixed - whole.mean_y)))
     cca, svcca = (np.mean([own[: min(map(len, each))] for own in each], axis=0) for each in correlations)

@@ -1,4 +1,4 @@
-"""How much of what a rigid motion gains over matching columns ICA of each side alone gains."""
+"""Efficiency of ICA: its gain over matching columns as a share of the gain of a rigid motion."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from nearid.questions.compare.intervals import Influences, student
 from nearid.questions.compare.verdict import ROUNDING
 from nearid.show.view import number
 
-# What the efficiency of ICA is computed from.
+# Groups that the efficiency of ICA is computed from.
 NEEDED = ("permutation", "ica", "rigid")
-# An efficiency above this is no rounding of 1.
+# An efficiency above this is clearly more than 1.
 BEYOND = 1.05
-# What the interval of the efficiency is of.
+# Description of the interval of the efficiency.
 FOLDS = "folds, each with fits of its own, Student's t"
 
 
 @dataclass(frozen=True)
 class Efficiency(Estimate):
-    """(e_permutation - e_ica) / (e_permutation - e_rigid), of mean held-out errors; NaN where there is no answer.
+    """(e_permutation - e_ica) / (e_permutation - e_rigid), of mean held-out errors; NaN if it is not defined.
 
-    How much of what a rigid motion gains over a signed permutation ICA gains without seeing a single pair: 1 at most.
-    ICA also whitens, so that its error may be below that of a rigid motion; it then gains all of it, and `reason` says
-    so.
+    The gain of ICA over a signed permutation, as a share of the gain of a rigid motion, at most 1. ICA does not see the
+    pairing of rows. It also whitens, so its error may be below that of a rigid motion. The efficiency is then 1, and
+    `reason` explains it.
 
     Attributes
     ----------
     in_sample : float
-        Of the in-sample errors, where these were asked for, as papers print it: it may be above 1.
+        The same from in-sample errors, if they were requested, as papers print it; it may exceed 1.
     reason : str
-        A sentence with the figures, or why there are none.
+        A sentence with the numbers, or why there are none.
     """
 
     in_sample: float = math.nan
@@ -57,9 +57,9 @@ def efficiency(
 ) -> Efficiency:
     """Judge ICA between the signed permutation and the rigid motion.
 
-    Every fold has fits of its own and judges them on its own rows, so that the spread over folds is one over whole
-    fits. Fits share rows: the variance of a mean over K folds is (1/K + 1/(K - 1)) times that over folds (Nadeau &
-    Bengio 2003, with the share of rows held out over the share fitted on as the correlation of folds), by Student's t.
+    Every fold has its own fits and judges them on its own rows, so the spread over folds includes the fits. Fits share
+    rows, so the variance of a mean over K folds is (1/K + 1/(K - 1)) times that over folds (Nadeau & Bengio 2003, with
+    the share of rows held out over the share fitted on as the correlation of folds), by Student's t.
 
     Parameters
     ----------
@@ -73,19 +73,20 @@ def efficiency(
         Mean error of the constant guess.
     in_sample : ndarray of shape (groups,) or None
     least_gain : float
-        The lower end of what a rigid motion gains, over rows (`least_gain_of_rigid`). Few folds say little of it.
+        Lower end of the interval, over rows, of the gain of a rigid motion (`least_gain_of_rigid`). A few folds cannot
+        give it precisely.
     """
     if not set(NEEDED) <= set(names):
         return Efficiency(math.nan, reason="It is not known: it needs the groups permutation and rigid beside ica.")
     order = [list(names).index(n) for n in NEEDED]
     permutation, ica, rigid = by_fold[order]
     gain = float(np.average(permutation - rigid, weights=rows))
-    # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
+    # If the gain of a rigid motion is not clearly above 0, the ratio is noise divided by noise.
     if not max(gain - half_over_folds(permutation - rigid), np.nan_to_num(least_gain)) > ROUNDING * guess:
         reason = "It is not defined: a rigid motion is not clearly better than a signed permutation."
         return Efficiency(math.nan, reason=reason)
     value = float(np.average(permutation - ica, weights=rows)) / gain
-    # How far each fold moves the ratio of the two means.
+    # Influence of each fold on the ratio of the two means.
     half = half_over_folds((permutation - ica - value * (permutation - rigid)) / gain)
     beyond = value > BEYOND
     value, low, high = (min(each, 1.0) for each in (value, value - half, value + half))
@@ -110,9 +111,9 @@ def efficiency(
 
 
 def least_gain_of_rigid(names: Sequence[str], errors: Floats, influences: Influences | None) -> float:
-    """The lower end of the 95% interval, over rows, of what a rigid motion gains over a signed permutation.
+    """The lower end of the 95% interval, over rows, of the gain of a rigid motion over a signed permutation.
 
-    NaN where there is none.
+    NaN if there is no interval.
 
     Parameters
     ----------

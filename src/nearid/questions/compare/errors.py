@@ -27,20 +27,20 @@ from nearid.moments import Floats, PairMoments, leading_eigen, total
 
 Options = dict[str, Any]
 
-# Principal components of each side that others look at: along so many chance is measured where a side is wider.
+# Number of leading principal components along which chance is measured if a side is wider.
 LEADING = 64
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some of the rows in use; of blocks that are not there as a whole, the first rows.
+    """A sample of the rows in use; of incomplete blocks, the first rows.
 
     Attributes
     ----------
     rows : ndarray of int, shape (m,)
         Their numbers, ascending.
     weights : ndarray of shape (m,)
-        Rows of its block that each stands for.
+        Number of rows of its block that each row represents.
     blocks : ndarray of int, shape (m,), or None
         Block of each, counted from 0 within the sample.
     """
@@ -52,7 +52,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the first pass finds.
+    """Result of the first pass.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class Gathered:
     options, without_fold : dict, list of dict
         Of the fits on all rows, and on the rows outside each fold.
     alerts : tuple of Alert
-        Of what was prepared on each side alone.
+        Alerts about what was prepared on each side alone.
     blocks : Blocks or None
-        Rows that belong together; None where all rows are independent.
+        Rows that belong together; None if all rows are independent.
     judges : Judges or None
         What chose the penalties of linear maps; None where they are given.
     """
@@ -96,7 +96,7 @@ class Gathered:
         return 0 if self.blocks is None else len(np.unique(self.blocks.codes[self.kept]))
 
     def sample(self, most: int, rng: np.random.Generator) -> Sample:
-        """About `most` rows at random, or all where they are fewer; whole blocks where rows belong together."""
+        """About `most` random rows, or all if there are fewer; whole blocks if rows belong together."""
         rows = self.used
         if self.blocks is None:
             rows = np.sort(rng.choice(rows, most, replace=False)) if len(rows) > most else rows
@@ -145,7 +145,7 @@ class Similarities:
 
 @dataclass(frozen=True)
 class Fits:
-    """What is fitted on moments alone: maps by fold and group, the target's mean by fold (the constant guess), CCA."""
+    """Fits that need only moments: maps by fold and group, the target's mean by fold (the constant guess), CCA."""
 
     maps: list[list[Map]]
     means: list[Floats]
@@ -153,7 +153,7 @@ class Fits:
     svcca: Canonical
 
     def similarities(self, cka: float) -> Similarities:
-        """Similarities, of which CKA fits nothing; without intervals."""
+        """Similarities without intervals; CKA is given, because it fits nothing."""
         directions = {"cca": self.cca.ranks, "svcca": self.svcca.ranks}
         means = Estimate(self.cca.value), Estimate(self.svcca.value)
         return Similarities(*means, Estimate(cka), self.cca.correlations, directions)
@@ -161,7 +161,7 @@ class Fits:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the second pass finds.
+    """Result of the second pass.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class Evaluation:
     source_radii : ndarray of shape (n,)
         Distance of each source row from the source's mean.
     same : bool
-        Whether both sides hold the same numbers in every row.
+        Whether both sides have the same numbers in every row.
     """
 
     errors: Floats
@@ -202,7 +202,7 @@ def gather(
     engine: Engine,
     progress: Progress,
 ) -> Gathered:
-    """First pass: the moments of every fold, penalties, and what some groups prepare on each side alone.
+    """First pass: the moments of every fold, penalties, and preparations of some groups on each side alone.
 
     `together` are the blocks of rows that are held out together.
     """
@@ -251,10 +251,10 @@ def _correlated(parts: FoldMoments, k: int | None) -> tuple[Canonical, Canonical
 
 
 def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Evaluation:
-    """Second pass: errors of every row under the maps of its fold (under the only ones, when fitted in sample)."""
+    """Second pass: errors of every row under the maps of its fold (in sample there is only one set of maps)."""
     pair, fold, parts, moments = gathered.pair, gathered.fold, gathered.parts, gathered.moments
-    # Products are taken in the precision of the inputs. The point that is subtracted first has that precision too, so
-    # that the subtraction is exact near it; what it misses of the mean is part of each map's offset.
+    # Products use the precision of the inputs. The point that is subtracted first has this precision too, so that the
+    # subtraction is exact near it. Its difference from the mean is part of each map's offset.
     dtype = np.result_type(pair.x.dtype, pair.y.dtype)
     x_frame = Frame(moments.mean_x.astype(dtype), _units(np.sqrt(np.diag(moments.xx) / moments.n)))
     # The target's own precision too: the search for its diameter starts from the same point.
@@ -264,7 +264,7 @@ def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Eva
     unit = float(y_frame.units[0])
     plans = [[_plan(m, x_frame, y_frame, dtype) for m in row] for row in fits.maps]
     guesses = [((mean - y_frame.origin) / unit).astype(dtype) for mean in fits.means]
-    # Sums of d rounded products are off by at most d units in the last place: radii are rounded up by that.
+    # The error of sums of d rounded products is at most d units in the last place. Radii are rounded up by this error.
     up = unit * (1 + pair.y.shape[1] * float(np.finfo(dtype).eps))
 
     errors = np.full((len(plans[0]), pair.n), np.nan)
@@ -301,7 +301,10 @@ def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Eva
         fourth += sums
         alike &= same
     if not np.isfinite(errors if parts.kept is None else errors[:, parts.kept]).all():
-        raise InputError(f"Errors leave the range of {dtype}: give float64, or columns of more similar size.")
+        raise InputError(
+            f"Errors exceed the range of {dtype}. Convert the arrays to float64, or rescale the columns "
+            f"to similar sizes."
+        )
     return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, alike)
 
 
@@ -313,16 +316,16 @@ def target_diameter(pair: Pair, evaluation: Evaluation, progress: Progress = sil
 
 @dataclass(frozen=True)
 class Frame:
-    """Where one side's rows are measured from, the mean rounded to their precision, and in what units.
+    """Origin and unit for the rows of one side. The origin is the mean, rounded to their precision.
 
-    Units are 1, or typical sizes where squares of such numbers would leave the range of float32.
+    The unit is 1, or a typical size if squares of the numbers would exceed the range of float32.
     """
 
     origin: Floats
     units: Floats
 
     def enter(self, rows: Floats) -> Floats:
-        """Rows of a fresh array, moved and scaled in place."""
+        """Centre and scale the rows of a new array in place."""
         rows = rows.astype(self.origin.dtype, copy=False)
         rows -= self.origin
         if np.any(self.units != 1):
@@ -330,7 +333,7 @@ class Frame:
         return rows
 
     def squares(self, rows: Floats) -> Floats:
-        """Squared norms, in the original units, of rows that have entered."""
+        """Squared norms, in the original units, of centred and scaled rows."""
         if np.any(self.units != 1):
             rows = rows * self.units
         squares: Floats = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
@@ -364,7 +367,7 @@ def root_mean_square(values: Floats) -> float:
 
 
 def unexplained_share(errors: Floats, spread: Floats) -> Floats:
-    """Squared error over that of the constant guess (1 - R2), per group; 1 where there is nothing to explain."""
+    """Squared error over that of the constant guess (1 - R2), per group; 1 if there is nothing to explain."""
     size = float(spread.max())
     if size == 0:
         return np.ones(len(errors))

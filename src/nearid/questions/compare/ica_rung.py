@@ -21,7 +21,7 @@ from nearid.moments import Floats, Moments, PairMoments
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
 PASSES, FOLD_PASSES = 500, 200
-# Rows that a component takes at least where a column has fewer than `PLENTY`: ICA has k (k - 1) / 2 angles to find.
+# Rows needed per component if there are fewer than `PLENTY` rows per column: ICA has to find k (k - 1) / 2 angles.
 ROWS_PER_COMPONENT = 20
 
 
@@ -29,7 +29,7 @@ ROWS_PER_COMPONENT = 20
 class Components:
     """Components (k, p) of one run, the mixing (p, k), which may be Gaussian, how the search ended, and its starts.
 
-    `recurrence` has how many of the starts found each component, None where there was only one.
+    `recurrence` is the number of starts that found each component; None if there was only one start.
     """
 
     components: Floats
@@ -49,7 +49,7 @@ Sides = tuple[Components, Components]
 
 
 class ComponentCache:
-    """Fits ICA to the sides of pairs; a run that comes again with the same rows is not fitted again."""
+    """Fits ICA to the sides of pairs; fits of the same run and rows are reused."""
 
     def __init__(self, seed: int, engine: Engine, progress: Progress) -> None:
         self._seed, self._engine, self._progress = seed, engine, progress
@@ -58,8 +58,8 @@ class ComponentCache:
     def __call__(self, pair: Pair, fold: np.ndarray, parts: FoldMoments) -> Prepared:
         """Components of both sides, on all rows and without each fold.
 
-        The search without a fold starts from the fit on all rows: a held-out row may have had a say in which of
-        several optima is found, not in where the optimum of the other rows lies.
+        The search without a fold starts from the fit on all rows. A held-out row may influence which of several optima
+        is found, but not the position of the optimum of the other rows.
         """
         used = np.ones(pair.n, dtype=bool) if parts.kept is None else parts.kept
         most, without_fold = component_counts(parts)
@@ -97,7 +97,7 @@ class ComponentCache:
         if key in self._known:
             return self._known[key]
         if not np.any(np.diag(moments.scatter) > 0):
-            # All variation of this run is in the fold left out: one component that is always 0, and no match with it.
+            # All variation of this run is in the held-out fold: use one component that is always 0 and matches nothing.
             none = np.zeros((1, rows.shape[1]))
             return Components(none, none.T, np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
         fit = fit_ica(
@@ -118,16 +118,16 @@ class ComponentCache:
 
 
 def component_counts(parts: FoldMoments) -> tuple[int | None, list[int | None]]:
-    """Principal components of each side that rows can carry, of all rows and without each fold; None stands for all.
+    """Number of principal components that the rows support, for all rows and without each fold; None means all.
 
-    Whatever ICA finds, a matching of components is a rotation between whitened principal components. So the number of
-    them is the one with which the best rotation explains most of both sides on other rows. Groups of folds judge for
-    each other, as the ranks of CCA are chosen: a fold has no say in its own.
+    Whatever ICA finds, a matching of components is a rotation between whitened principal components. So the chosen
+    number is the one with which the best rotation explains most of both sides on other rows. As for the ranks of CCA,
+    each fold's number is chosen on the other folds.
     """
     grid, counts = Grid.of(parts), parts.counts
     ranks = _candidates(max(grid.x[0].width, grid.y[0].width), counts)
     if len(ranks) == 1:
-        # All of a side that was reduced are still fewer than it has.
+        # If a side was reduced, all its components are fewer than its columns.
         only = ranks[0] or _reduced_width(grid)
         return only, [only] * len(counts)
     groups = fold_groups(len(counts))
@@ -143,7 +143,7 @@ def component_counts(parts: FoldMoments) -> tuple[int | None, list[int | None]]:
 
 
 def _candidates(width: int, counts: Sequence[int]) -> list[int | None]:
-    """Numbers of components to choose from, ascending; without a third fold to judge them, the largest alone."""
+    """Numbers of components to choose from, ascending; only the largest if there is no third fold to judge them."""
     if sum(counts) >= PLENTY * width:
         return [None]
     powers = [2**e for e in range((width - 1).bit_length())]
@@ -158,7 +158,7 @@ def _reduced_width(grid: Grid) -> int | None:
 
 
 def _unexplained(train: PairMoments, test: PairMoments, ranks: Sequence[int | None]) -> Floats:
-    """Of each number of components: squared error of the best rotation over that of the mean, of both ways together."""
+    """Squared error of the best rotation over that of the mean, both directions together, for each number."""
     wx, wy = (side_whitener(s, train.n, leading=True, variance=1.0) for s in (train.xx, train.yy))
     # From whitened components back to columns: w^T S is the inverse of w on its span.
     back_x, back_y = wx.T @ train.xx, wy.T @ train.yy
@@ -178,7 +178,7 @@ def _unexplained(train: PairMoments, test: PairMoments, ranks: Sequence[int | No
 
 
 def _rows_used(rows: Rows, index: np.ndarray | None, used: np.ndarray) -> np.ndarray:
-    """Which rows of a run stand in the pairs in use."""
+    """Which rows of a run belong to the pairs in use."""
     if index is None:
         return used
     kept = np.zeros(rows.shape[0], dtype=bool)
@@ -193,7 +193,7 @@ def _fit_options(sides: Sides) -> dict[str, Floats]:
 
 
 def _alerts(names: tuple[str, str], whole: Sides, folds: list[Sides], most: int | None) -> Iterator[Alert]:
-    """What a reader should know before trusting the figures of the ica rung."""
+    """Alerts about the ica group."""
     if most is not None:
         text = f"ICA unmixes only the {most} leading principal components of each side: {whole[0].n} rows are too few "
         yield Alert("ica_few_rows", f"{text}for more components. Use more rows.")
@@ -218,7 +218,7 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
         )
     k = len(side.gaussian)
     doubtful = int(np.sum(side.gaussian))
-    # One Gaussian component is what the others leave over; two or more mix freely.
+    # One Gaussian component is determined by the others; two or more can be mixed arbitrarily.
     if doubtful > 1:
         yield Alert(
             "ica_gaussian",

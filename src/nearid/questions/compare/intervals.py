@@ -1,15 +1,15 @@
-"""Intervals of held-out figures that allow for the fits: an infinitesimal jackknife with the folds held fixed.
+"""Intervals of held-out values that account for the fits: an infinitesimal jackknife with fixed folds.
 
-The estimand is the procedure at this number of rows: the mean, over training sets of the size of these, of what a fit
-reaches on new rows. Every row has two roles in a cross-validated figure. It is judged in its own fold, and it moves the
-maps that judge the other folds. Its influence is the sum of both; the second is the derivative of each fit by the
-weight of the row, which every group of the ladder declares. The variance is that of the influences, summed over the
-rows of a block where rows belong together. Student's t has the degrees of freedom that the spread of the influences
-allows (Satterthwaite), so that a few rows that decide everything widen the interval. What the choice of partners adds
-to a matching is measured apart (`partners`).
+The estimand is the procedure at this number of rows: the mean result of a fit on new rows, over training sets of this
+size. Every row has two roles in a cross-validated value. It is judged in its own fold, and it influences the maps that
+judge the other folds. Its influence is the sum of both. The second part is the derivative of each fit by the weight of
+the row, which every group of the ladder declares. The variance is that of the influences, summed over the rows of a
+block if rows belong together. The degrees of freedom of Student's t follow from the spread of the influences
+(Satterthwaite), so a few dominant rows widen the interval. The variance from the choice of partners in a matching is
+measured separately (`partners`).
 
-With many rows for each column the second role no longer matters and is left out. With few, derivatives are no longer
-enough, and there is no interval.
+With many rows for each column the second role is negligible and is left out. With few rows, derivatives are not
+accurate enough, and there is no interval.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WIDEST = 1000
 
 @dataclass(frozen=True)
 class Influences:
-    """Of some rows, how far each moves the sums over all rows.
+    """Influence of each row of a sample on the sums over all rows.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Influences:
     n : int
         Rows in all.
     weights : ndarray of shape (m,) or None
-        Rows that each stands for, where only the first rows of a block are among the m.
+        Number of rows that each row represents, if only the first rows of a block are in the sample.
     choice : ndarray of shape (groups,) or None
         Variance that the choice of partners adds to the logarithm of each group's squared error, see `partners`.
     """
@@ -75,13 +75,13 @@ class Influences:
     choice: Floats | None = None
 
     def spread_of(self, values: Floats) -> Spread:
-        """Spread of a mean over all rows, from what each of these rows does to it."""
+        """Spread of a mean over all rows, from the influence of each of these rows."""
         return spread_of_mean(values, self.n, self.blocks, self.weights)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard error of a mean, its degrees of freedom, and what the most influential row or block does to it."""
+    """Standard error of a mean, its degrees of freedom, and the effect of the most influential row or block."""
 
     error: float
     freedom: float
@@ -94,7 +94,7 @@ def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, wei
     Parameters
     ----------
     values : ndarray of shape (m,)
-        What each of m rows does to the sum over n rows.
+        Influence of each of m rows on the sum over n rows.
     blocks : ndarray of int, shape (m,), optional
         Which of them belong together, counted from 0.
     weights : ndarray of shape (m,), optional
@@ -105,7 +105,7 @@ def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, wei
     sums = values if blocks is None else np.bincount(blocks, weights=weights * values)
     count, unit = len(sums), float(np.abs(sums).max())
     if count < 2:
-        # One unit does not tell how units vary.
+        # One unit does not show how units vary.
         return Spread(math.nan, math.nan, math.nan)
     if not unit:
         return Spread(0.0, math.inf, 0.0)
@@ -120,7 +120,7 @@ def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, wei
 
 
 def student(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """How far Student's t lies from 0 at most, with this confidence."""
+    """Two-sided quantile of Student's t at this confidence."""
     if freedom > 1000:
         # Within 1e-5 at 95%; small data then need not load scipy.
         z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -133,7 +133,7 @@ def student(freedom: float, confidence: float = CONFIDENCE) -> float:
 def influences(
     gathered: Gathered, groups: Sequence[Group], fits: Fits, errors: Floats, spread: Floats
 ) -> Influences | None:
-    """Influences of the rows in use, or of a sample; None where rows are too few for the columns.
+    """Influences of the rows in use, or of a sample; None if there are too few rows for the columns.
 
     `errors` and `spread` are those of all rows, as of `Evaluation`.
     """
@@ -143,7 +143,7 @@ def influences(
         return None
     choice = choice_variances(gathered, groups, fits)
     codes = None if blocks is None else np.unique(blocks.codes[rows], return_inverse=True)[1]
-    # Where rows belong together, their blocks are what there must be many of.
+    # If rows belong together, the number of blocks must be large.
     units = n if codes is None else int(codes.max()) + 1
     if units >= MANY * widest:
         return Influences(errors[:, rows] ** 2, errors[:, rows], spread[rows] ** 2, codes, n, choice=choice)
@@ -181,7 +181,7 @@ def influences(
 
 @dataclass(frozen=True)
 class Interval:
-    """Ends of a 95% interval; NaN where there is none."""
+    """Ends of a 95% interval; NaN if there is none."""
 
     low: float = math.nan
     high: float = math.nan
@@ -202,7 +202,7 @@ def on_log_scale(
     choice : float
         Further variance of the logarithm.
     further : float
-        The end to which the most influential row pulls lies so many of these rows further out.
+        The end towards the most influential row is extended by this number of such rows.
     """
     if not value > 0:
         return Interval(value, value)
@@ -249,7 +249,8 @@ def intervals(
     if share > ROUNDED**2 and any(own.high > WIDEST * own.low for own in (error, by_spread, missed)):
         return GroupIntervals()
     if 0 < share <= ROUNDED**2:
-        # Rounding has no distribution: the error lies between 0 and what float64 resolves, and R2 is 1.
+        # For rounding errors there is no distribution: the error is between 0 and the resolution of float64, and R2 is
+        # 1.
         error, by_spread = Interval(0.0, ROUNDED * math.sqrt(base)), Interval(0.0, ROUNDED)
         missed = Interval(0.0, ROUNDED**2)
     return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low), spread_of_share.freedom)

@@ -1,4 +1,4 @@
-"""A few rows far out that decide a comparison: squares of errors are theirs, whatever all other rows say."""
+"""A few outlying rows that determine a comparison, because they dominate the squared errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Outlying:
 
     @property
     def sentence(self) -> str:
-        """Which rows these are, and how much they hold."""
+        """The outlying rows and their share of the variance, in words."""
         text = " and ".join(
             f"{'rows' if len(rows) > 1 else 'row'} {few(map(str, rows), 5)} of {name} "
             f"{'hold' if len(rows) > 1 else 'holds'} {share:.0%} of its variance"
@@ -58,7 +58,7 @@ class Outlying:
 
 
 def outlying(pair: Pair, evaluation: Evaluation) -> Outlying | None:
-    """The few rows that hold more than half of the variance of a side; None where there are none."""
+    """The few rows with more than half of the variance of a side; None if there are none."""
     rows: list[np.ndarray] = []
     held = {}
 
@@ -87,7 +87,7 @@ def far_out(radii: Floats) -> np.ndarray:
 
 
 def held_by(radii: Floats, rows: np.ndarray) -> float:
-    """Share of the variance that some rows hold, by their distances from the mean."""
+    """Share of the variance of some rows, from the distances from the mean."""
     largest = float(np.nanmax(radii))
     squares = (radii / largest) ** 2 if largest > 0 else np.zeros_like(radii)
     return float(squares[rows].sum() / (np.nansum(squares) or 1.0))
@@ -106,11 +106,11 @@ def without(pair: Pair, rows: np.ndarray) -> Pair:
 
 
 def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Comparison]) -> Comparison:
-    """The comparison with the verdict of the other rows, where it is another one; `again` compares those."""
+    """The comparison with the verdict of the other rows, if it differs; `again` compares these rows."""
     try:
         rest = again()
     except InputError:
-        # Without these rows there is nothing to compare, as where they are all that varies.
+        # Without these rows there is nothing to compare, for example if only they vary.
         return answer
     own, other = answer.verdict, rest.verdict
     if (own.group, own.strength) == (other.group, other.strength):
@@ -121,10 +121,10 @@ def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Compar
         f"({best.r2.value:.3f} for the best group, {best.title}). Look for damaged values. Without "
         f"{'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
     )
-    # What else is said of the rows is said of those that the verdict is of.
-    told = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
+    # Other alerts about rows are those of the rows of the verdict.
+    kept = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
     verdict = replace(other, reason=reason)
-    # The rest may have had rows far out of its own, which the first ones hid.
+    # The remaining rows may have outlying rows too, which the first ones hid.
     left_out = tuple(sorted({*far.source_rows, *rest.outlying_rows}))
-    alerts = list(dict.fromkeys(told))
+    alerts = list(dict.fromkeys(kept))
     return replace(answer, verdict=verdict, bulk=rest.judged, outlying_rows=left_out, alerts=alerts)

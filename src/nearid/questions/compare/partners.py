@@ -1,16 +1,17 @@
-"""What the choice of partners adds to the spread of a matching: the cross-validation again, on halves of the rows.
+"""Variance of a matching from the choice of partners: the cross-validation is repeated on halves of the rows.
 
-A derivative holds the matching of columns fixed. Where several partners of a column are about equally good, other rows
-choose other partners, and the figure changes with them. Half of the rows of every fold, drawn again and again, choose
-partners anew; the variance over such halves, less that of the same maps on the same halves, comes of the choice.
+A derivative keeps the matching of columns fixed. If several partners of a column are about equally good, other rows
+choose other partners, and the value changes. So random halves of the rows of every fold choose partners again. The
+variance over such halves, minus that of fixed maps on the same halves, is due to the choice.
 
-Halves differ from all rows by as much as all rows do from the population, which is what makes their variance that of
-the figure where it is linear in the rows. In the choice it is not. Where very many partners are about equally good it
-is quadratic, and halves overstate its variance three times: the cross products of the rows that were drawn with their
-average count as well. Where two are, it jumps, and halves understate its variance by a third. One half is taken, which
-simulations bear out (docs/concepts/validity.md).
+Halves differ from all rows as much as all rows differ from the population. So for a value that is linear in the rows,
+their variance is the right one. The choice of partners is not linear. If very many partners are about equally good, it
+is quadratic, and halves overstate its variance by a factor of three (the cross products of the drawn rows with their
+average count as well). If two partners are about equally good, it jumps, and halves understate its variance by a third.
+nearid uses one half of the variance, which simulations support (docs/concepts/validity.md).
 
-Everything comes from sums over pieces of the folds. Of many rows a sample is taken; its deviations are scaled to all.
+Everything is computed from sums over pieces of the folds. If there are many rows, a sample is used and its deviations
+are scaled.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from nearid.questions.compare.errors import Fits, Gathered
 
 # Random halves, and pieces of a fold that they are made of.
 HALVES, PIECES = 32, 8
-# Share of the variance over halves that is taken.
+# Share of the variance over halves that nearid uses.
 TAKEN = 0.5
 # Beyond this width, assignments take too long to be tried.
 WIDEST = 512
@@ -37,7 +38,7 @@ ROWS, NUMBERS = 20_000, 2_000_000
 def choice_variances(gathered: Gathered, groups: Sequence[Group], fits: Fits) -> Floats:
     """Variance that the choice of partners adds to the logarithm of each group's squared error; 0 for other groups.
 
-    NaN where other choices cannot be tried: of components that were found on each side alone, and of wide rows whose
+    NaN if other choices cannot be tried: for components that were found on each side alone, and for wide rows whose
     folds disagree on the partners.
     """
     added = np.where([group.prepare is not None for group in groups], np.nan, 0.0)
@@ -80,7 +81,7 @@ def _halves(gathered: Gathered) -> Iterator[tuple[list[PairMoments], list[PairMo
     p, q = whole.xy.shape
     sample = gathered.sample(min(ROWS, max(NUMBERS // (p + q), 1000)), rng)
     x, y = (np.asarray(side, dtype=np.float64) for side in gathered.pair.take(sample.rows))
-    # What rounding leaves of constant columns correlates with anything.
+    # Rounding errors of constant columns can correlate with anything.
     x, y = (x - whole.mean_x) * (np.diag(whole.xx) > 0), (y - whole.mean_y) * (np.diag(whole.yy) > 0)
     units, every = np.arange(len(x)) if sample.blocks is None else sample.blocks, gathered.used
     names = None if gathered.blocks is None else gathered.blocks.codes[every]
@@ -92,7 +93,7 @@ def _halves(gathered: Gathered) -> Iterator[tuple[list[PairMoments], list[PairMo
         pieces = min(PIECES, len(present))
         piece = (rng.permutation(len(present)) % max(pieces, 1))[at]
         each = [own[piece == j] for j in range(pieces)]
-        # Deviations of few units are smaller, by the root of their number, than those of all.
+        # Scale the deviations of the sample to those of all units.
         among = count if names is None else len(np.unique(names[gathered.fold[every] == k]))
         scale = min(np.sqrt(among / max(len(present), 1)), count / max(float(sample.weights[own].sum()), 1.0))
         deviations.append(scale * np.reshape([_of_rows(x[i], y[i], sample.weights[i]) for i in each], (pieces, -1)))

@@ -1,10 +1,10 @@
-"""What a comparison returns: of two runs, of all pairs of several, and a matrix of these."""
+"""Results of a comparison: of two runs, of all pairs of several runs, and a matrix of them."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from nearid.questions.compare.view import Views
     from nearid.show.view import View
 
-# What a matrix of runs shows.
+# Values that a matrix of runs can show.
 MATRICES = {"epsilon": "Mean epsilon, held out", "r2": "R2, held out", "chance": "Mean epsilon by chance"}
-# Root-mean-square errors below this share of the spread count as none in either direction, with room for the bootstrap.
+# Root-mean-square errors below this share of the spread count as 0 in both directions, with a margin for the bootstrap.
 NONE = ROUNDING / 2
-# A rigid motion misses by far if its error is more than this.
+# A rigid motion clearly fails if its error is larger than this.
 FAR = 10 * ROUNDING
 
 
 @dataclass(frozen=True)
 class Direction:
-    """What is known of the other direction.
+    """Status of the other direction.
 
     Attributes
     ----------
     status : {"same", "differs", "not computed", "cannot differ"}
     text : str
-        A sentence for the headline ("differs") or below it ("not computed"); else empty.
+        A sentence for the headline ("differs") or below it ("not computed"); otherwise empty.
     """
 
     status: Literal["same", "differs", "not computed", "cannot differ"]
@@ -52,7 +52,7 @@ class Direction:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Result):
-    """Are two runs the same representation: up to which group, and how nearly?
+    """Result of `compare` for two runs: the group up to which they are the same, and how closely.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Comparison(Result):
         Columns of source and target.
     verdict : Verdict
     groups : dict of name -> GroupResult
-        Held out, in the order of the ladder; then ica, which stands beside it.
+        Held-out values in the order of the ladder; then ica, which is not part of the ladder.
     similarity, chance_similarity : Similarities
         CCA, SVCCA (both held out) and debiased CKA; and the same with permuted rows.
     diameter : Diameter
@@ -75,28 +75,29 @@ class Comparison(Result):
         Whether matched components of ICA are more alike than matched columns, if the groups permutation and ica were
         compared.
     in_sample : dict of name -> GroupResult, or None
-        Figures on the rows that were fitted on, with ``in_sample=True``.
+        Values on the training rows, with ``in_sample=True``.
     in_sample_similarity : Similarities or None
     reverse : Comparison or None
         Target to source, with ``symmetric=True``.
     one_way : Verdict or None
-        Of source to target alone, with ``symmetric=True``; `verdict` is then the worse of the two directions.
+        Verdict of source to target alone, with ``symmetric=True``; `verdict` is then the one that holds in both
+        directions.
     bulk : Comparison or None
-        The comparison without a few rows that hold more than half of the variance of a side, if it has another verdict.
-        `verdict` is then that of `bulk`. All other figures are of all rows.
+        The comparison without a few rows that have more than half of the variance of a side, if its verdict differs.
+        `verdict` is then that of `bulk`. All other values are of all rows.
     outlying_rows : tuple of int
-        These few rows, by their place in the source; empty without `bulk`.
+        Positions of these rows in the source; empty without `bulk`.
     alerts : list of Alert
     provenance : dict
         What made the result.
     by_chance : ndarray of shape (repetitions, groups)
         R2 of every group with the target's rows in another order; not in `to_dict`.
     own_order : ndarray of shape (groups,)
-        R2 of every group with the rows in their own order, measured as `by_chance` is; not in `to_dict`.
+        R2 of every group with the rows in their own order, measured like `by_chance`; not in `to_dict`.
     unmeasured : str
         Why chance cannot be measured, as the beginning of a sentence; empty if it can.
     views : Views
-        What the report draws.
+        Data of the figures of the report.
 
     Examples
     --------
@@ -134,12 +135,15 @@ class Comparison(Result):
 
     @property
     def decided_by_reverse(self) -> bool:
-        """Whether the verdict, the worse one of two directions, is that from target to source."""
-        return self.one_way is not None and replace(self.verdict, between=self.one_way.between) != self.one_way
+        """Whether the verdict is that from target to source, because this direction is the worse one."""
+        if self.one_way is None or self.reverse is None:
+            return False
+        there, back, joint = ((v.group, v.strength) for v in (self.one_way, self.reverse.verdict, self.verdict))
+        return joint == back != there
 
     @property
     def other_direction(self) -> Direction:
-        """What is known of the verdict from target to source."""
+        """Whether the verdict from target to source is known, and whether it differs."""
         if self.reverse is not None and self.one_way is not None:
             there, back = self.one_way, self.reverse.verdict
             if (there.group, there.strength) == (back.group, back.strength):
@@ -155,23 +159,23 @@ class Comparison(Result):
 
     @property
     def judged(self) -> Comparison:
-        """The comparison of the rows that the verdict is of: `bulk`, or this one."""
+        """The comparison that gave the verdict: `bulk`, or this one."""
         return self.bulk or self
 
     def _cannot_differ(self) -> bool:
-        """Whether the other direction has the same verdict for certain.
+        """Whether the other direction certainly has the same verdict.
 
         Errors are those of the target, so the two directions may have different verdicts. Three cases leave no doubt:
 
-        - a permutation or rigid motion between equally many columns with next to no error: its inverse does as well;
-        - a linear map with next to no error of which every canonical correlation is next to 1, where a rigid motion
-          misses by far: its inverse does as well, and Procrustes errors are the same both ways;
-        - no relation at all: the squared canonical correlations bound what any linear map explains, both ways.
+        - a permutation or rigid motion between the same number of columns with almost no error: its inverse is as good;
+        - a linear map with almost no error and all canonical correlations close to 1, if a rigid motion clearly fails:
+          its inverse is as good, and Procrustes errors are the same in both directions;
+        - no relation at all: the squared canonical correlations bound what any linear map explains, in both directions.
         """
         similarity, groups = self.judged.similarity, self.judged.groups
         group, correlations = self.verdict.group, similarity.correlations
         if group == "none":
-            # Fewer directions than there are bound nothing.
+            # If only some canonical directions were computed, there is no bound.
             every = min(similarity.directions["cca"]) == min(self.dims)
             return every and bool(np.max(np.abs(correlations), initial=0.0) ** 2 < LEAST_EXPLAINED)
         missed = {name: np.sqrt(max(1 - g.r2.value, 0.0)) for name, g in groups.items()}
@@ -186,7 +190,7 @@ class Comparison(Result):
         """As plain data, ready for JSON (NaN becomes null)."""
         written = {**super().to_dict(), "other_direction": asdict(self.other_direction)}
         if written["reverse"]:
-            # Of a result with both directions, the other one of the second is the first.
+            # In a result with both directions, the other direction of the second is the first.
             del written["reverse"]["other_direction"]
         return written
 
@@ -204,7 +208,20 @@ class Comparison(Result):
         return records
 
     def matrix(self, group: str, what: str = "epsilon") -> Matrix:
-        """Source x target matrix of the two runs, as that of `Comparisons`."""
+        """Source x target matrix of the two runs, as in `Comparisons`.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+        what : {"epsilon", "r2", "chance"}, default="epsilon"
+            The mean error over the diameter, the explained share of the variance, or the R2 by chance.
+
+        Returns
+        -------
+        Matrix
+            One row for each source and one column for each target.
+        """
         return Comparisons(self.names, ((0, 1),), (self,)).matrix(group, what)
 
     def _view(self) -> View:
@@ -258,25 +275,37 @@ class Comparisons(Result, Sequence[Comparison]):
 
     @property
     def alerts(self) -> list[Alert]:  # type: ignore[override]
-        """Alerts of all pairs. Those that differ only in numbers and names are one, with the range of numbers."""
+        """Alerts of all pairs. Alerts that differ only in numbers and names are merged, with the range of numbers."""
         return joined([(c.names, c.alerts) for c in self.results])
 
     @property
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]
-        """What made the results: that of the first pair, with the inputs of all."""
+        """Provenance of the first pair, with the inputs of all pairs."""
         inputs = {run["name"]: run for c in self.results for run in c.provenance["inputs"]}
         return {**self.results[0].provenance, "inputs": list(inputs.values())}
 
     def matrix(self, group: str, what: str = "epsilon") -> Matrix:
         """Source x target matrix of a group's mean "epsilon", its "r2" or its "chance", with the names of the runs.
 
-        Errors are not symmetric: below the diagonal there are numbers only with ``symmetric=True``, else NaN. The
+        Errors are not symmetric: below the diagonal there are numbers only with ``symmetric=True``, otherwise NaN. The
         diagonal is 0 (1 for "r2"). An entry is found by names or positions, ``matrix["a.npy", "b.npy"]``;
         ``np.asarray(matrix)`` is the bare array and ``matrix.to_frame()`` a pandas DataFrame.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+        what : {"epsilon", "r2", "chance"}, default="epsilon"
+            The mean error over the diameter, the explained share of the variance, or the R2 by chance.
+
+        Returns
+        -------
+        Matrix
+            One row for each source and one column for each target.
         """
         group = self._known(group)
         if what not in MATRICES:
-            raise InputError(f"A matrix shows epsilon, r2 or chance, not {what!r}.")
+            raise InputError(f"There is no matrix of {what!r}. Choose epsilon, r2 or chance.")
         full = np.full((len(self.names), len(self.names)), np.nan)
         np.fill_diagonal(full, 1.0 if what == "r2" else 0.0)
         for (i, j), c in zip(self.pairs, self.results, strict=True):
@@ -287,15 +316,36 @@ class Comparisons(Result, Sequence[Comparison]):
         return Matrix(f"{MATRICES[what]}, {self.results[0].groups[group].title}", self.names, full)
 
     def best(self, group: str) -> Best | None:
-        """The pair with the largest R2 of a group; its interval allows for the choice among all pairs.
+        """The pair with the largest R2 of a group; its interval accounts for the choice among all pairs.
 
         With ``symmetric=True`` both directions count. None if there are too few rows to estimate the group.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+
+        Returns
+        -------
+        Best or None
+            Source, target, and R2 with its interval. None if there are too few rows to estimate the group.
         """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[0]
 
     def worst(self, group: str) -> Best | None:
-        """The pair with the smallest R2 of a group; its interval allows for the choice among all pairs."""
+        """The pair with the smallest R2 of a group; its interval accounts for the choice among all pairs.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+
+        Returns
+        -------
+        Best or None
+            Source, target, and R2 with its interval. None if there are too few rows to estimate the group.
+        """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[1]
 
@@ -336,7 +386,7 @@ class Matrix:
     Attributes
     ----------
     title : str
-        What the numbers are.
+        Description of the numbers.
     names : tuple of str
         The runs, in the order of rows and columns.
     values : array of shape (runs, runs)

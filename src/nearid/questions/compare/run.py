@@ -1,4 +1,4 @@
-"""Statistical identifiability: are two (or many) runs the same representation, up to which group and how nearly?"""
+"""Statistical identifiability: are two or more runs the same representation, up to which group and how closely?"""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ from nearid.questions.compare.view import views
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of `compare`, those of the fits (translation, scale, ridge) together; `negligible` as of `decide`.
+    """The options of `compare`; `options` has those of the fits, `negligible` is as in `decide`.
 
-    `detect` says whether rows without blocks are looked at for dependence. `recorded` are options that were used
+    `detect` says whether nearid looks for dependent rows if there are no blocks. `recorded` are options that were used
     before, for the provenance.
     """
 
@@ -123,7 +123,7 @@ class Keywords(TypedDict, total=False):
 
 @overload
 def compare(x: object, y: object, /, **options: Unpack[Keywords]) -> Comparison: ...
-# Without *more, as which a type checker would take a list that is unpacked: it may hold two runs.
+# Without *more: a type checker would match an unpacked list to it, but the list may have two runs.
 @overload
 def compare(
     x: object, y: object, z: object, u: object = ..., v: object = ..., w: object = ..., /, **options: Unpack[Keywords]
@@ -154,7 +154,7 @@ def compare(
     engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> Comparison | Comparisons:
-    """Are these runs the same representation? Up to which group, and how nearly?
+    """Are these runs the same representation? Up to which group, and how closely?
 
     The first run is the source and the second one the target. Errors are measured on held-out rows, in the space of the
     target, and divided by its diameter.
@@ -185,9 +185,9 @@ def compare(
     svcca_k : int, optional
         Principal components for SVCCA. Default: those with 99% of the variance, or fewer if there are few rows.
     in_sample : bool, default=False
-        Also compute figures on the rows that were fitted on, as papers often print them.
+        Also compute values on the training rows, as papers often print them.
     symmetric : bool, default=False
-        Also compare from target to source. The verdict is then the worse one of the two directions.
+        Also compare from target to source. The verdict is then the one that holds in both directions.
     drop_nonfinite : bool, default=False
         Leave out pairs of rows with a NaN or an infinity.
     permutations : int, optional
@@ -199,9 +199,9 @@ def compare(
     names : sequence of str, optional
         Names of the runs.
     key : str, optional
-        Entry to read from files that hold several arrays.
+        Entry to read from files with several arrays.
     ids : str or sequence of arrays, optional
-        Column (or entry) of files that holds row ids. Rows are paired by it. For arrays: one array of ids per run.
+        Column (or entry) of files with row ids. Rows are paired by it. For arrays: one array of ids per run.
     features : sequence of str or str, optional
         Columns of tables to use: names or patterns such as "emb_*", as a list or a text with commas. Default: all
         numeric columns.
@@ -282,14 +282,14 @@ def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, 
     each = [ids] * len(runs) if ids is None or isinstance(ids, str) else list(ids)
     if len(each) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(each)} id arrays: give one per run, or the name of a column.")
-    # An .npy file has no entries to choose from; beside files that have some, the key is theirs.
+    # An .npy file has no entries. The key applies only to the other files.
     plain = [isinstance(r, str | os.PathLike) and os.fspath(r).endswith(".npy") for r in runs]
     keys = [None if p and not all(plain) else key for p in plain]
     opened = [
         open_rows(r, key=own, ids=i, name=names[k] if names else None)
         for k, (r, own, i) in enumerate(zip(runs, keys, each, strict=True))
     ]
-    # Two arrays would both be called "array", two files of different folders alike; the caller's own are left alone.
+    # Make names unique: two arrays would both be "array", and files of different folders may share a name.
     seen = [o.name for o in opened]
     renamed = []
     for k, rows in enumerate(opened, start=1):
@@ -310,13 +310,14 @@ def compare_pair(
 ) -> Comparison:
     """Compare two inputs in one direction.
 
-    `given` is what the caller gave for both sides, for the provenance; `prepare` what some groups need besides moments.
+    `given` are the inputs as the caller gave them, for the provenance; `prepare` makes what some groups need besides
+    moments.
     """
     s = settings
-    # scipy brings a BLAS of its own, whose threads can be held only once it is loaded.
+    # scipy has its own BLAS, whose threads can be limited only after it is loaded.
     lapack()
     wide = 8 * (pair.x.shape[1] + pair.y.shape[1]) ** 2 > PARTIAL_BYTES // 4
-    # Folds are worked on in threads, unless they are large; and the last digits of products depend on those of BLAS.
+    # Folds run in threads, unless they are large. The last digits of products depend on the threads of BLAS.
     with nullcontext() if wide else one_blas_thread:
         return _compare(pair, given, s, engine, progress, prepare)
 
@@ -330,9 +331,9 @@ def _compare(
     prepare: Sequence[Callable[..., Prepared]],
     rounds: int = ROUNDS,
 ) -> Comparison:
-    """The comparison; rows that decide it are left out and the others compared again, so many times at most."""
+    """The comparison; outlying rows that determine it are left out and the others compared again, up to a limit."""
     blocks, dependence = rows_together(pair, s.folds, s.random_state, detect=s.detect)
-    # A penalty takes long to choose: there is none where no group has one.
+    # Choosing a penalty is slow, so skip it if no group needs one.
     penalised = any("ridge" in g.options for g in s.groups)
     gathered = gather(
         pair,
@@ -374,13 +375,14 @@ def _compare(
 
 
 def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[Blocks | None, list[Alert]]:
-    """Blocks of rows, given or looked for, and alerts about them."""
+    """Blocks of rows, given or detected, and alerts about them."""
     alerts: list[Alert] = []
     blocks = None if pair.blocks is None else Blocks(pair.blocks)
     if blocks is not None:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
-            # Rows of a block are alike, and their dependence ends with the block; what outlasts it makes rows slow.
+            # Rows of a block are similar, and their dependence ends with the block. A longer dependence makes rows
+            # "slow".
             few = pair.n < STRETCHES * serial.length
             outlasts = few and (
                 min(serial.decay) > int(np.bincount(blocks.codes).max()) or blocks_run_on(pair, blocks.codes)
@@ -389,7 +391,7 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
-            # Every fold needs a block; what is left of the dependence is in the level of chance.
+            # Every fold needs a block. The remaining dependence is part of the chance level.
             blocks = Blocks.cut(pair.n, serial.length, folds)
             alerts.append(serial.alert(pair.n // blocks.count))
         else:
@@ -422,7 +424,7 @@ def _judge(gathered: Gathered, fits: Fits, s: Settings, progress: Progress) -> _
 
 @dataclass(frozen=True)
 class _Inferred:
-    """What the errors say."""
+    """Statistics of the errors."""
 
     chance: Chance
     own_order: Floats
@@ -461,7 +463,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
     if unmeasured:
-        # A p-value of orders that are too few, or too much alike, would be read as one.
+        # With too few or too similar orders a p-value would be misleading.
         verdict = replace(verdict, p_value=math.nan)
         groups = {name: replace(group, p_value=math.nan) for name, group in groups.items()}
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
@@ -481,10 +483,10 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
 
 
 def _judged_groups(s: Settings, dims: tuple[int, int]) -> list[int]:
-    """Groups that take part in the verdict: not those beside the ladder, nor two names of one set of maps.
+    """Groups that take part in the verdict: without those beside the ladder, and only one name for each set of maps.
 
-    A rigid motion to one column keeps one direction of the source, any one, and scales it: that is every linear map.
-    The linear fit finds the best of them, a rotation need not.
+    A rigid motion to one column projects on any direction of the source and scales it. So every linear map is one. The
+    linear fit finds the best of them; the fit of a rotation may not.
     """
     same = _one_set(s, dims)
     return [k for k, g in enumerate(s.groups) if g.prepare is None and not (same and g.name == "rigid")]
@@ -496,13 +498,13 @@ def _one_set(s: Settings, dims: tuple[int, int]) -> bool:
 
 
 def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) -> tuple[str, str]:
-    """Why chance cannot be measured, as the beginning of a sentence, and what to do; both empty where it can."""
+    """Why chance cannot be measured, as the beginning of a sentence, and advice; both empty if it can."""
     blocks = gathered.blocks
     if blocks is None:
         return "", ""
     if blocks.slow:
         return blocks.unmeasured
-    # Few blocks are alike by chance in few orders, whatever the p-value: for them all 99 are asked.
+    # With few blocks, few orders differ, whatever the p-value. For them all 99 orders are required.
     if len(chance.r2) >= min(permutations or PERMUTATIONS, LEAST_ORDERS if blocks.serial else PERMUTATIONS):
         return "", ""
     if blocks.serial:
@@ -511,7 +513,7 @@ def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) ->
 
 
 def estimand(gathered: Gathered) -> str:
-    """What the intervals are of."""
+    """Description of what the intervals cover."""
     counts = gathered.parts.counts
     trained = f"{sum(counts) - round(sum(counts) / len(counts))} rows"
     if max(counts) - min(counts) > 1:
@@ -521,7 +523,7 @@ def estimand(gathered: Gathered) -> str:
 
 
 def _limit(gathered: Gathered, group: Group) -> float:
-    """What is left of a group's squared error with many rows; see the rule in `verdict`."""
+    """Expected share of a group's squared error with many rows; see the rule in `verdict`."""
     p, q = _dims(gathered.pair)
     trained = gathered.moments.n * (1 - 1 / len(gathered.parts.counts))
     freedom = group.degrees_of_freedom(p, q) / q
@@ -574,7 +576,7 @@ def _answer(
 
 
 def _one_column(s: Settings, pair: Pair) -> Iterator[Alert]:
-    """That two groups are one set of maps."""
+    """The alert that two groups are the same set of maps."""
     if _one_set(s, _dims(pair)):
         yield Alert(
             "one_column",
@@ -588,32 +590,34 @@ def _dims(pair: Pair) -> tuple[int, int]:
 
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:
-    """Join two directions; what holds both ways is the worse verdict: the larger group, or one that is less strong."""
+    """Join two directions; the worse verdict holds both ways: the larger group, or the weaker of two equal groups."""
     order, words = [*GROUPS, "none"], [word for _, word in STRENGTHS]
 
     def standing(c: Comparison) -> tuple[int, int]:
         known = c.verdict.strength in words
         return order.index(c.verdict.group), words.index(c.verdict.strength) if known else len(words)
 
-    # A sentence that names both runs has the same words the other way.
+    # An alert that names both runs has the same words in the other direction.
     both = {(a.code, *sorted(re.findall(r"\w+", a.message))): a for a in reversed([*there.alerts, *back.alerts])}
-    # Both directions are known now, so that the widths are no reason for doubt.
-    told = [a for a in reversed(both.values()) if a.code != "widths_differ"]
-    joined = replace(there, reverse=back, one_way=there.verdict, alerts=told)
+    # Both directions are known, so the alert about different widths is not needed.
+    alerts = [a for a in reversed(both.values()) if a.code != "widths_differ"]
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=alerts)
     worse = max((there, back), key=standing)
     reached = {there.verdict.group, back.verdict.group}
     above = [g for g in GROUPS.values() if reached <= {g.name, *g.contains} and g.name in there.groups]
     if "none" not in reached and above and above[0].name not in reached:
-        # Neither group contains the other: what holds both ways is the smallest that contains both.
+        # Neither group contains the other: the smallest group that contains both holds both ways.
         r2 = min(c.judged.groups[above[0].name].r2.value for c in (there, back))
-        ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
+        ways = " and ".join(
+            f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]} to {c.names[1]}" for c in (there, back)
+        )
         reason = f"The runs are the same {ways}. A {above[0].title} is the smallest group that contains both."
         return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))
     between = (
         there.verdict.between or back.verdict.between if standing(there) == standing(back) else worse.verdict.between
     )
     if "none" not in reached and len(reached) == 2:
-        # One contains the other, and which of them holds depends on the direction.
+        # One group contains the other, and the direction decides which one holds.
         between = tuple(name for name in GROUPS if name in reached)
     if worse is there or standing(back) == standing(there):
         return replace(joined, verdict=replace(there.verdict, between=between))

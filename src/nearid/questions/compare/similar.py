@@ -1,4 +1,4 @@
-"""Intervals of CCA, SVCCA and CKA, from how far each row moves them."""
+"""Intervals of CCA, SVCCA and CKA, from the influence of each row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearid.moments import Floats
 from nearid.questions.compare.errors import Fits, Gathered, Sample, Similarities
 from nearid.questions.compare.intervals import spread_of_mean, student
 
-# Rows that are looked at, fewer where each costs more products than this allows, but never fewer than the least.
+# Number of rows to use, fewer if products are expensive, but at least the minimum.
 ROWS, LEAST_ROWS, PRODUCTS = 20_000, 2_000, 1.6e9
 
 # What the intervals are of.
@@ -23,7 +23,7 @@ POPULATION = "rows: the population"
 
 
 def rows_looked_at(gathered: Gathered, seed: int) -> tuple[Sample, Floats, Floats]:
-    """Some of the rows in use, whole blocks where rows belong together, and their two sides."""
+    """A sample of the rows in use (whole blocks if rows belong together), with both sides."""
     p, q = gathered.moments.xy.shape
     most = int(np.clip(PRODUCTS / (p * p + p * q + q * q), LEAST_ROWS, ROWS))
     sample = gathered.sample(most, np.random.default_rng([seed, 5]))
@@ -40,16 +40,16 @@ def with_interval(
     found: Canonical | None = None,
     confidence: float = CONFIDENCE,
 ) -> Estimate:
-    """A similarity with its interval by Student's t, within what a correlation can be.
+    """A similarity with its interval by Student's t, cut to the range of a correlation.
 
     Parameters
     ----------
     moved : ndarray of shape (m,)
-        How far each row of the sample moves the similarity, times the number of all rows.
+        Influence of each row of the sample on the similarity, times the number of all rows.
     of : str
         What the interval is of.
     found : Canonical, optional
-        Canonical directions that were fitted: fits to different folds share rows, which adds to the variance.
+        Fitted canonical directions. Fits to different folds share rows, which adds to the variance.
     """
     if not (math.isfinite(value.value) and np.isfinite(moved).all()):
         return value
@@ -59,7 +59,7 @@ def with_interval(
         return value
     variance = spread.error**2
     if found is not None:
-        # Rows that are alike count as fewer. What folds share is at most as much as what they do not.
+        # Similar rows count as fewer. The shared part of folds is at most as large as the rest.
         alone = spread_of_mean(moved, n).error ** 2
         fewer = n * min(alone / variance, 1.0) if variance else n
         variance += min(found.shared_variance(gathered.moments.xy.shape, fewer), variance)

@@ -17,14 +17,14 @@ from nearid.questions.compare.errors import Fits, Gathered
 from nearid.show.view import counted
 
 Answer = Literal["helped", "nothing", "harm", "mixed", "unclear"]
-# A difference of matched correlations below this is none, nor is one of mean errors below this share of the error of
-# the constant guess.
+# Smaller differences of matched correlations count as 0, and so do differences of mean errors below this share of the
+# error of the constant guess.
 NOTHING = 0.02
 ANSWERS = {
     "helped": "ICA helped",
     "nothing": "ICA made no difference",
     "harm": "ICA did harm",
-    "mixed": "ICA helped by one measure and did harm by the other",
+    "mixed": "ICA helped by one measure and hurt by the other",
     "unclear": "Correlations do not show whether ICA helped",
 }
 
@@ -42,9 +42,9 @@ class Benefit:
     columns, components : float
         Mean correlation of matched columns, and of matched components; partners and signs are those of the other folds.
     difference : Estimate
-        The second less the first.
+        Components minus columns.
     sentence : str
-        The answer in plain words, with these figures.
+        The answer in plain words, with these numbers.
     """
 
     answer: Answer
@@ -61,7 +61,7 @@ class Benefit:
 def benefit(
     gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Floats, guess: float, r2: Floats
 ) -> Benefit | None:
-    """Compare components with columns; None where the groups permutation and ica are not both there.
+    """Compare components with columns; None unless both groups permutation and ica were compared.
 
     Parameters
     ----------
@@ -105,13 +105,13 @@ def benefit(
 
 
 def _number(counts: np.ndarray, name: str) -> str:
-    """How many pairs a mean is of, over folds."""
+    """Number of pairs in a mean, over folds, in words."""
     least, most = int(counts.min()), int(counts.max())
     return counted(most, name) if least == most else f"{least} to {counted(most, name)}"
 
 
 def _matched(match: MatchMap, train: PairMoments, test: PairMoments) -> Floats:
-    """Correlation of each target column with its partner, with the sign that was fitted; constant ones have none."""
+    """Correlation of each target column with its partner, with the fitted sign; constant columns have none."""
     targets = np.flatnonzero(match.weights)
     sources = match.columns[targets]
     live = (np.diag(train.xx)[sources] > 0) & (np.diag(train.yy)[targets] > 0)
@@ -122,7 +122,7 @@ def _matched(match: MatchMap, train: PairMoments, test: PairMoments) -> Floats:
 
 
 def _by_errors(gain: float, half: float) -> str:
-    """What mean errors show where correlations leave it open, as the efficiency of ICA is one of errors."""
+    """Sentence about mean errors if correlations are inconclusive (the efficiency of ICA is based on errors)."""
     changed = "smaller" if gain - half > NOTHING else "larger" if gain + half < -NOTHING else ""
     return f" Mean errors are clearly {changed} with components." if changed else ""
 
@@ -133,7 +133,7 @@ def _answer(difference: Estimate, gain: float, half: float) -> Answer:
     better, worse = gain - half > NOTHING, gain + half < -NOTHING
     if low > -NOTHING and high < NOTHING:
         return "helped" if better else "harm" if worse else "nothing"
-    # Where errors point the other way, even if not for certain, one word would mislead.
+    # If errors point the other way, even without certainty, a one-word answer would mislead.
     if low > 0:
         return "mixed" if gain < -NOTHING else "helped"
     if high < 0:

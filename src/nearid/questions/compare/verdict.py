@@ -1,28 +1,29 @@
-"""Figures of each group's errors, and the verdict: the smallest group that explains what the best group explains.
+"""Statistics of each group's errors, and the verdict: the smallest group that explains as much as the best group.
 
 The rule, on held-out rows:
 
 1. *Anything at all?* The best group must beat what the best group reaches with the target's rows in another order
-   (p <= 0.01, or more than in every repetition where these are fewer than 99). A group counts only if it does so by
-   itself, the lower 99% bound of its explained variance is above 0, and it explains at least 1%. Where the verdict's
-   group explains less than 5%, the runs are almost unrelated.
+   (p <= 0.01, or more than in every repetition if there are fewer than 99). A group counts only if it beats chance by
+   itself, the lower 99% bound of its explained variance is above 0, and it explains at least 1%. If the verdict's group
+   explains less than 5%, the runs are almost unrelated.
 2. *The yardstick* is the counting group with the smallest squared error (nearly always the largest group).
 3. *Walk the ladder from below*: the first group that suffices is the verdict. Groups are only partially ordered, but
-   the ladder lists each after all that it contains, so that nothing that the verdict contains suffices. Of two groups
-   that do not contain each other, the one with fewer parameters comes first.
+   the ladder lists each group after all groups that it contains. So no group that the verdict contains suffices. If
+   neither of two groups contains the other, the one with fewer parameters comes first.
 
 A group suffices if, with 95% confidence over a paired bootstrap, it explains at least 90% of the variance that the
-yardstick explains **and** its root-mean-square error is at most 10% larger. The first alone would let 0.97 pass for
-0.9999; the second alone would let 0.00 pass for 0.10. Errors below 0.1% of the target's spread count as equal, so that
-rounding decides nothing. A large group fits its training rows too closely when they are few, and a smaller one must not
-pass for that reason: it must suffice also by the errors that many rows would have, error * (1 - parameters per target
-column / rows fitted on), which is unbiased for least squares.
+yardstick explains **and** its root-mean-square error is at most 10% larger. The first condition alone would accept an
+R2 of 0.97 instead of 0.9999. The second alone would accept 0.00 instead of 0.10. Errors below 0.1% of the target's
+spread count as equal, so that rounding does not decide. With few rows a large group overfits, and a smaller one must
+not pass for this reason. So it must also suffice by the errors expected with many rows, error * (1 - parameters per
+target column / training rows), which is unbiased for least squares.
 
-The burden of proof is on the smaller group (a non-inferiority test with a margin), so more rows sharpen the verdict.
-Where it neither suffices nor clearly fails, the verdict lies between the two groups. So it does where a larger group
-beats chance and explains more, but does not count because a few rows decide its R2.
+The burden of proof is on the smaller group (a non-inferiority test with a margin), so more rows sharpen the verdict. If
+it neither suffices nor clearly fails, the verdict lies between the two groups. The same holds if a larger group beats
+chance and explains more, but does not count because a few rows determine its R2.
 
-A group that contains another cannot be worse than it. Where its estimate clearly is, rows are too few to estimate it.
+A group that contains another cannot be worse than it. If its estimate is clearly worse, there are too few rows to
+estimate it.
 """
 
 from __future__ import annotations
@@ -53,16 +54,16 @@ ROUNDING = 1e-3
 LEVEL = 0.01
 # A group neither suffices nor clearly fails between these shares of the replicates.
 CLEARLY = 0.05
-# Explained variance that counts where chance cannot be measured. Of slow rows a smaller one does that is so many times
-# what any other order reaches: series that are alike by chance are so in other orders too.
+# Explained variance that counts if chance cannot be measured. For slow rows less is enough, if it is this many times
+# what any other order reaches: series that agree by chance also agree in other orders.
 LEAST_WITHOUT_CHANCE, FAR, LEAST_FAR = 0.9, 10, 0.3
 # Equal R2 of two orders of the rows may differ by this.
 TIED = 1e-9
-# No error is taken to be less than this share of itself with many rows.
+# With many rows, an error is assumed to shrink at most to this share.
 LEAST_LIMIT = 0.1
-# What chance reaches is worth saying beside what a group explains from this share of it on.
+# The sentence mentions chance if it reaches at least this share of what a group explains.
 WORTH_SAYING = 0.1
-# A mean error that much smaller, of a group that explains less, is worth a sentence.
+# The sentence mentions a group with a lower R2 if its mean error is smaller by this factor.
 NEARER = 0.9
 
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
@@ -75,14 +76,14 @@ OTHER_COMPONENTS = "other rows would give other components, and nearid does not 
 
 @dataclass(frozen=True)
 class GroupResult:
-    """How nearly one group makes the source the target.
+    """How closely one group maps the source to the target.
 
     Attributes
     ----------
     name, title : str
     epsilon : Estimate
-        Mean error of a row over the target's diameter; its chance level is that of rows in another order. In sample
-        there is neither an interval nor a chance level, here and below.
+        Mean error of a row over the target's diameter; its chance level is that of rows in another order. In-sample
+        values have no interval and no chance level.
     relative : Estimate
         Mean error of a row over the root-mean-square error of the constant guess. The diameter grows with the number of
         rows; this does not, so compare this one across data sets of different sizes.
@@ -95,9 +96,9 @@ class GroupResult:
     p_value : float
         Add-one permutation p-value of r2; NaN where chance cannot be measured.
     penalty : tuple of float
-        Smallest and largest ridge penalty of the folds' fits, where the group has one.
+        Smallest and largest ridge penalty of the folds' fits, if the group has one.
     estimable : bool
-        False where the group contains another one that explains clearly more: rows are too few to estimate it.
+        False if the group contains another one that explains clearly more: there are too few rows to estimate it.
     freedom : float
         Degrees of freedom of Student's t in the interval of r2.
     no_interval : str
@@ -123,10 +124,10 @@ class GroupResult:
 def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
     """Squared error over that of the constant guess of resampled rows, or whole blocks of rows: (replicates, groups).
 
-    All columns of a replicate saw the same rows, so that differences are paired.
+    All columns of a replicate use the same rows, so differences are paired.
 
-    Millions of them are first dealt at random into 1,000 units, and the units are resampled: for means of exchangeable
-    rows that has the same spread, and a replicate becomes one row of a small matrix product.
+    Many rows are first assigned at random to 1,000 units, and the units are resampled. For means of exchangeable rows
+    the spread is the same, and a replicate is one row of a small matrix product.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | No
     # Row b counts how often replicate b drew each unit.
     draws = rng.integers(units, size=(REPLICATES, units)) + units * np.arange(REPLICATES)[:, None]
     weights = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
-    # Units of the data are taken out before squaring: 1e200 squared is no number.
+    # Normalise before squaring: the square of 1e200 overflows.
     size = float(np.sqrt(np.mean((spread / (spread.max() or 1.0)) ** 2)) * (spread.max() or 1.0)) or 1.0
     # The last digits of a product depend on the threads of BLAS.
     with one_blas_thread:
@@ -161,10 +162,10 @@ def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | No
 
 
 def _apart(draws: Floats, centre: Floats, units: int) -> Floats:
-    """Replicates moved away from the estimate, as few units ask for (Hesterberg 2015).
+    """Replicates moved away from the estimate to correct for few units (Hesterberg 2015).
 
-    Resampled units vary less than units do, and their quantiles are not Student's. Logarithms are moved, because
-    nothing here is negative.
+    Resampled units vary less than units do, and their quantiles are not those of Student's t. The correction is on the
+    log scale, because all values are positive.
     """
     if units > 100:
         return draws
@@ -184,9 +185,9 @@ def summaries(
     chance: Chance | None = None,
     penalties: Sequence[float] = (),
 ) -> dict[str, GroupResult]:
-    """Summaries of each group's errors; intervals and chance where they were measured.
+    """Summaries of each group's errors; with intervals and chance if they were measured.
 
-    `of` says what the intervals are of, `penalties` are those of the linear fits.
+    `of` describes what the intervals cover, `penalties` are those of the linear fits.
     """
     size, nan, results = diameter.lower, math.nan, {}
     unexplained, base = unexplained_share(errors, spread), root_mean_square(spread)
@@ -242,10 +243,10 @@ class Verdict:
     group : str
         Name of a group, or "none".
     reason : str
-        Sentences with the figures that decided.
+        Sentences with the numbers that decided.
     strength : str
         How much of the target the group explains: "nearly exactly" (>= 99%), "closely" (>= 90%), "in part" (>= 50%),
-        "weakly"; of the group "none" "almost unrelated" or "not at all".
+        "weakly". For the group "none": "almost unrelated" or "not at all".
     yardstick : str or None
         The group that the others were measured against.
     between : tuple of str
@@ -253,7 +254,7 @@ class Verdict:
     not_estimable : tuple of str
         Groups that contain another one which explains clearly more: rows are too few to estimate them.
     p_value : float
-        Of the best group against the best group of rows in another order; NaN where chance cannot be measured.
+        P-value of the best group against the best group of rows in another order; NaN if chance cannot be measured.
     """
 
     group: str
@@ -271,7 +272,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rungs:
-    """What the verdict is made of, for the groups of the ladder in its order.
+    """Input of the verdict, for the groups of the ladder in order.
 
     Attributes
     ----------
@@ -286,15 +287,15 @@ class Rungs:
     draws : ndarray of shape (replicates, groups)
         `unexplained` in bootstrap replicates.
     limits : ndarray of shape (groups,)
-        What is left of a squared error with many rows.
+        Expected share of the squared error with many rows.
     unmeasured : str
         Why chance cannot be measured, as the beginning of a sentence; empty where it can.
     remedy : str
-        What to do then, as sentences.
+        Advice for this case, as sentences.
     slow : bool
-        Whether the cause is that rows depend on their neighbours for long.
+        Whether the cause is a long dependence of rows on their neighbours.
     shrinks : bool
-        Whether maps have a scale, so that none need be worse than the constant guess.
+        Whether maps have a scale, so that they can always be as good as the constant guess.
     """
 
     groups: Sequence[Group]
@@ -317,7 +318,7 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     ----------
     rungs : Rungs
     unrelated : float
-        Runs of which the verdict's group explains less are almost unrelated.
+        The runs are almost unrelated if the verdict's group explains less than this share.
     negligible : float, optional
         A group also suffices if, with 95% confidence, its root-mean-square error is at most this share of the target's
         spread.
@@ -347,7 +348,8 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
     lost = _not_estimable(rungs)
-    # A group that the yardstick contains gains no more than it: what many rows would leave is a guess for both.
+    # A group that the yardstick contains cannot gain more than it: the expected error with many rows is an estimate for
+    # both.
     many = rungs.draws * np.maximum(rungs.limits, rungs.limits[best])
 
     def enough(smaller: int, larger: int) -> float:
@@ -358,12 +360,14 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     # Groups below the verdict that did not clearly fail.
     near = [g for g in range(chosen) if counts[g] and shares[g] > CLEARLY and groups[g].name in groups[chosen].contains]
     if r2[chosen] < unrelated:
+        # There is no p-value where chance cannot be measured.
+        above = "" if rungs.unmeasured else f"more than chance (p = {p_value:.2g}), but "
         reason = (
             f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
-            f"{_by_chance(rungs, chosen)}: more than chance (p = {p_value:.2g}), but less than {100 * unrelated:g}%."
+            f"{_by_chance(rungs, chosen)}: {above}less than {100 * unrelated:g}%."
         )
         return Verdict("none", reason, "almost unrelated", groups[best].name, (), lost, p_value)
-    # A larger group that beats chance and explains more, although it does not count: the rows leave that open.
+    # A larger group that beats chance and explains more, but does not count: the rows do not decide.
     open_above = [
         g
         for g in range(len(groups))
@@ -392,8 +396,8 @@ def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> floa
 def _not_estimable(rungs: Rungs) -> tuple[str, ...]:
     """Groups whose estimate is worse than one that they contain.
 
-    Clearly worse, in 95% of the replicates, than another group that explains some; or worse than the constant guess,
-    which a map with a scale or a penalty contains.
+    Either clearly worse, in 95% of the replicates, than another group that explains something; or worse than the
+    constant guess, which a map with a scale or a penalty contains.
     """
     names = [g.name for g in rungs.groups]
     return tuple(
@@ -415,7 +419,7 @@ def strength(r2: float) -> str:
 
 
 def _far(rungs: Rungs, least: float) -> str:
-    """Where the share that slow rows must explain comes from."""
+    """Origin of the share that slow rows must explain, in words."""
     return f", {FAR} times what other orders reach" if rungs.slow and LEAST_FAR < least < LEAST_WITHOUT_CHANCE else ""
 
 
@@ -428,7 +432,7 @@ def _in_other_orders(reached: Floats, p_value: float) -> str:
 
 
 def _by_chance(rungs: Rungs, g: int) -> str:
-    """What a group reaches by chance, in words, where that is a good part of what it explains."""
+    """What a group reaches by chance, in words, if that is a large part of what it explains."""
     reached = float(rungs.chance[:, g].max())
     if rungs.unmeasured or reached <= WORTH_SAYING * (1 - rungs.unexplained[g]):
         return ""
@@ -445,7 +449,7 @@ def _reason(
     floor: Floats,
 ) -> str:
     groups = rungs.groups
-    # Groups that do not count may explain more than all that do.
+    # Groups that do not count may explain more than all groups that count.
     best_of_all = max((g for g in range(len(groups)) if groups[g].name not in lost), key=lambda g: r2[g], default=best)
     more = _percent(r2[best_of_all]) != _percent(r2[best]) and r2[best_of_all] > r2[best]
     smaller = [k for k in range(chosen) if groups[k].name in groups[chosen].contains]
@@ -503,7 +507,7 @@ def _reason(
 
 
 def _percent(share: float) -> str:
-    """A share in percent, with as many digits as tell it from 100."""
+    """A share in percent, with enough digits to distinguish it from 100."""
     share = float(share)
     if share > 0.99999:
         return "more than 99.999%"

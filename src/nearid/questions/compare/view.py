@@ -244,7 +244,7 @@ def _sentence(c: Comparison) -> str:
         line = _sentence(c.reverse)
         return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
     if c.bulk is not None:
-        line = _sentence(replace(c.bulk, verdict=c.verdict))
+        line = _sentence(replace(c.bulk, verdict=c.verdict, reverse=c.reverse, one_way=c.one_way))
         return f"Without {counted(len(c.outlying_rows), 'outlying row')}: {line[0].lower()}{line[1:]}"
     verdict = c.verdict
     if verdict.strength == "almost unrelated":
@@ -256,8 +256,10 @@ def _sentence(c: Comparison) -> str:
             return f"Not shown to be the same representation: chance cannot be measured, and no map is close {figure}"
         too_little = "better than chance" if verdict.p_value > LEVEL else "reliably"
         return f"Not the same representation: no map explains the target {too_little} {figure}"
-    # Of two directions, the worse one counts where the verdict lies between groups.
-    ways = [c.judged] if c.reverse is None or not verdict.between else [c.judged, c.reverse.judged]
+    ways = [c.judged]
+    if c.reverse is not None and c.one_way is not None and (verdict.between or verdict.group != c.one_way.group):
+        # The verdict joins both directions: its R2 is that of the worse one.
+        ways.append(c.reverse.judged)
     figures = [number(min(way.groups[name].r2.value for way in ways)) for name in verdict.between or (verdict.group,)]
     reached = f"{up_to(verdict)} (R2 {' and '.join(figures)})"
     if c.dims[0] != c.dims[1]:
@@ -373,7 +375,7 @@ def _dots(c: Comparison) -> Dots:
         ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
     titles, colours = [g.title for g in groups], [GROUPS[g.name].colour for g in groups]
     about = "Epsilon: the error of a held-out row over the target's diameter."
-    return Dots("How nearly: the ladder", about, "mean epsilon", titles, ladder, colours, from_zero=True)
+    return Dots("How nearly: the ladder", about, "mean epsilon", titles, ladder, colours, from_zero=True, wide=False)
 
 
 def _overlaid(c: Comparison) -> Panels:

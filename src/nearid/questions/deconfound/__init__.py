@@ -1,1 +1,1 @@
-"""Biology out of batch effects: do components of an embedding carry a perturbation over to batches never seen?"""
+"""Biology or batch: do components of an embedding show a perturbation in batches that were held out?"""

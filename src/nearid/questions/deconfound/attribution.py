@@ -1,17 +1,17 @@
-"""How much of each component the batch explains, and how much the label, each beside the other.
+"""Share of each component's variance that the batch explains, and that the label explains, given the other.
 
-Labels are rarely the same in all batches, so that neither can be looked at alone. The model is additive: a mean for
-each batch plus one for each label. What the batch explains is the share of the variance left by the labels that the
-batches take away, and the other way round. Where there are controls, what the batch explains is looked at among these
-alone, of which nothing but the batch differs: perturbed rows of one label may be of several doses or compounds, which
-differ from batch to batch. Shares are adjusted for the means they are fitted with: noise has 0 on average.
+Labels are rarely the same in all batches, so neither can be judged alone. The model is additive: a mean for each batch
+plus a mean for each label. The share of the batch is the part of the variance left by the labels that the batches
+explain, and vice versa. If there are controls, the share of the batch is computed from controls only, which differ in
+nothing but the batch. Perturbed rows of one label may have several doses or compounds, which differ between batches.
+Shares are adjusted for the number of fitted means, so noise has 0 on average.
 
-Tests have other units. Rows of one label and batch are alike for reasons that are neither: they share a well, an hour,
-a position. So a label is tested against how its mean varies from batch to batch beyond the additive model: the mean
+Tests use other units. Rows of one label and batch are similar for other reasons too: they share a well, an hour, a
+position. So a label is tested against the variation of its mean between batches beyond the additive model: the mean
 square of labels over that of label x batch, as in a mixed model with random wells. Each cell (label in a batch) counts
-with the mean of its rows, of variance `well + row / rows of the cell`. The batch is tested against rows: a well that
-differs is technical too. Where blocks are given, each counts once in both tests, with its mean. All of it follows from
-counts and sums of groups, in one pass.
+with the mean of its rows, of variance `well + row / rows of the cell`. The batch is tested against rows, because a
+deviating well is technical too. If blocks are given, each block counts once in both tests, with its mean. Everything
+follows from counts and sums of groups, in one pass.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 from nearid.moments import Floats
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows
 
-# Technical components are named at this level, divided by their number.
+# Level of the test for technical components, divided by the number of components.
 LEVEL = 0.01
-# Expected share of false names among the components that are named biological (Benjamini & Hochberg).
+# Expected share of false discoveries among the components that are named biological (Benjamini & Hochberg).
 FALSE_SHARE = 0.05
-# Batch effects below this share of the variance are not named, however many rows show them.
+# Smaller batch effects are not named technical, however many rows show them.
 MATTERS = 0.01
 # Variance of wells over that of rows that are tried: weights of cells change little within steps of four.
 RATIOS = (0.0, *(4.0**k for k in range(-6, 3)))
@@ -38,14 +38,14 @@ LINKED = 1e-9
 
 @dataclass(frozen=True)
 class Attribution:
-    """Adjusted shares of the variance of each component, and how surprising they would be without an effect.
+    """Adjusted shares of the variance of each component, and their p-values.
 
     Attributes
     ----------
     batch, label : ndarray of shape (k,)
-        NaN where the two cannot be separated, or where there are too few rows.
+        NaN if the two cannot be separated, or if there are too few rows.
     batch_p, label_p : ndarray of shape (k,)
-        Of F tests. That of the label is NaN where label x batch leaves no degree of freedom.
+        P-values of F tests. That of the label is NaN if label x batch has no degree of freedom.
     label_free : int
         Degrees of freedom of label x batch, which the label is tested against.
     """
@@ -64,7 +64,7 @@ class Attribution:
 
     @property
     def biological(self) -> np.ndarray:
-        """Components that follow the label in one batch as in another, and are not technical."""
+        """Components that follow the label in all batches alike, and are not technical."""
         p = np.sort(self.label_p[~np.isnan(self.label_p)])
         passed = p[p <= FALSE_SHARE * np.arange(1, len(p) + 1) / max(len(p), 1)]
         return np.asarray((self.label_p <= passed.max(initial=-1.0)) & ~self.technical)
@@ -75,7 +75,7 @@ class Attribution:
         return Attribution(batch, label, batch_p, label_p, self.label_free)
 
     def kept(self, drop: float) -> np.ndarray:
-        """Components that are not technical, or of which the batch explains less; the least technical always stays."""
+        """Components that are not technical, or with a batch share below `drop`; the least technical is always kept."""
         dropped = self.technical & (self.batch >= drop)
         dropped[self.ranked[-1]] = False
         return np.flatnonzero(~dropped)
@@ -88,7 +88,7 @@ class Attribution:
 
     @property
     def ranked(self) -> np.ndarray:
-        """Components from the most technical to the most biological: by batch share less label share."""
+        """Components from the most technical to the most biological, by batch share minus label share."""
         return np.argsort(-np.nan_to_num(self.batch - self.label), kind="stable")
 
 
@@ -109,8 +109,8 @@ def attribution(
     places : ndarray of int, shape (n,), optional
         All rows by default.
     control : int, optional
-        Label of the rows that the batch's share is judged on, where these are of two batches or more, and of more
-        blocks than batches.
+        Label of the rows for the batch's share, if these come from at least two batches and from more blocks than
+        batches.
     blocks : ndarray of int, shape (n,), optional
         Rows of one number count once in the tests.
     """
@@ -163,7 +163,7 @@ class _Cells(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """Squares that are left by the means of batches, of labels and of both, and how many free means these are."""
+    """Residual squares after the means of batches, of labels and of both, and the numbers of free means."""
 
     left_b: Floats
     left_l: Floats
@@ -186,7 +186,7 @@ def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.
 
 
 def _merged(wells: _Cells, sums: Floats, squares: Floats, n: int) -> _Cells:
-    """The cells that wells are of."""
+    """Merge wells into their cells."""
     _, first, cells = np.unique(wells.b * (wells.l.max() + 1) + wells.l, return_index=True, return_inverse=True)
     sizes = np.bincount(cells, wells.sizes).astype(np.float64)
     return _Cells(wells.b[first], wells.l[first], sizes, _sums(sums, cells), squares, n)
@@ -212,7 +212,7 @@ def _fit(weights: Floats, cells: _Cells) -> _Fit:
     sizes_b, sizes_l = table.sum(axis=1), table.sum(axis=0)
     left_b = cells.squares - np.sum(by_batch**2 / sizes_b[:, None], axis=0)
     left_l = cells.squares - np.sum(by_label**2 / sizes_l[:, None], axis=0)
-    # Through the smaller side; what remains is the same.
+    # Eliminate the smaller side; the residual is the same.
     if len(sizes_l) <= len(sizes_b):
         extra, rank = _extra(table, by_batch, by_label)
         left, params = left_b - extra, len(sizes_b) + rank
@@ -226,8 +226,8 @@ def _label_test(units: _Cells) -> tuple[Floats, int]:
     """p of the label against label x batch, and the degrees of freedom of the latter.
 
     Means of cells are weighted by `1 / (ratio + 1 / size)`, where the ratio is the variance of wells over that of
-    observations. With the true ratio the test is exact. It is not known, so the largest p of all ratios is taken, which
-    keeps the level whichever is true. Where cells are of equal size, all are the same.
+    observations. With the true ratio the test is exact. The ratio is not known, so the largest p of all ratios is used,
+    which keeps the level for any true ratio. If all cells have the same size, all ratios give the same p.
     """
     means = units.sums / units.sizes[:, None]
     p, free = np.full(means.shape[1], -np.inf), 0
@@ -241,7 +241,7 @@ def _label_test(units: _Cells) -> tuple[Floats, int]:
 
 
 def _f_test(before: Floats, left: Floats, spent: int, free: int) -> Floats:
-    """p of what `spent` more means take away from the squares, against what is left; NaN without degrees of freedom."""
+    """p-value of the reduction of squares by `spent` more means, against the rest; NaN without degrees of freedom."""
     from scipy.special import fdtrc
 
     if spent <= 0 or free <= 0:
@@ -252,9 +252,10 @@ def _f_test(before: Floats, left: Floats, spent: int, free: int) -> Floats:
 
 
 def _extra(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, int]:
-    """What the second grouping explains beyond the first, of each component, and with how many free means.
+    """Squares that the second grouping explains beyond the first, for each component, and its number of free means.
 
-    The second's indicator columns are freed of the first's group means; `counts` is of shape (first, second).
+    The group means of the first are removed from the indicator columns of the second; `counts` has shape (first,
+    second).
     """
     weights = counts / counts.sum(axis=1, keepdims=True)
     gram = np.diag(counts.sum(axis=0)) - counts.T @ weights

@@ -1,4 +1,4 @@
-"""Classifiers of a perturbation, on which components they rest, and what they make of other batches."""
+"""Classifiers of a perturbation, the components that they use, and their scores in other batches."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -24,9 +24,9 @@ PUBLISHED: dict[str, Any] = {
     "min_gain_to_split": 0.8,
     "min_data_in_leaf": 30,
 }
-# Not published; the library's own default.
+# Not published: the default of the library.
 TREES = 100
-# Settled here, whatever is asked for.
+# Fixed here; users cannot set these.
 SETTLED = (
     "objective",
     "seed",
@@ -53,7 +53,7 @@ class Learned(NamedTuple):
 
 
 def check_boosting(options: Mapping[str, Any]) -> None:
-    """Refuse hyperparameters that LightGBM does not know, would overlook without a word, or cannot use."""
+    """Refuse hyperparameters that LightGBM does not know, silently ignores, or cannot use."""
     import lightgbm
     from lightgbm.basic import _ConfigAliases
 
@@ -68,16 +68,18 @@ def check_boosting(options: Mapping[str, Any]) -> None:
             meant = f" Did you mean {' or '.join(near)}?" if near else ""
             raise InputError(f"LightGBM has no hyperparameter named {name!r}.{meant} See boosting (--boosting).")
         if same[name] & set(SETTLED):
-            raise InputError(f"{name} of LightGBM cannot be chosen with boosting; the number of trees is 'trees'.")
+            raise InputError(f"{name} of LightGBM cannot be set with boosting. For the number of trees use 'trees'.")
         published = next((known for known in PUBLISHED if known in same[name]), name)
         if published != name:
-            raise InputError(f"{name} of boosting is another name of {published}, by which the paper has it: use that.")
+            raise InputError(
+                f"{name} of boosting is another name of {published}, the name in the paper. Use {published}."
+            )
     settings = {**PUBLISHED, **others, "objective": "binary", "verbosity": -1}
     try:
         data = lightgbm.Dataset(np.arange(8.0)[:, None], np.array([0, 1] * 4), params=settings)
         lightgbm.train(settings, data, 1)
     except (lightgbm.basic.LightGBMError, TypeError, ValueError) as error:
-        # Where in its source it says so does not matter.
+        # Remove the position in the source of LightGBM from the message.
         why = brief(error).partition(" at /")[0]
         raise InputError(f"LightGBM refuses boosting={others}: {why}.") from None
 
@@ -115,13 +117,13 @@ def _boost(components: ComponentRows, places: np.ndarray, positive: np.ndarray, 
         "seed": plan.random_state,
         "num_threads": threads,
         "deterministic": True,
-        # By columns: the other way keeps a second copy of the bins.
+        # By columns: by rows LightGBM keeps a second copy of the bins.
         "force_col_wise": True,
         "bin_construct_sample_cnt": BIN_ROWS,
         "verbosity": -1,
     }
     rows = components.take(places) if _small(components, places) else Blocks()
-    # Its level of messages belongs to a thread, and blocks are read before it is set: standard output must stay clean.
+    # LightGBM sets its log level per thread, and reads blocks before. Standard output must stay clean.
     lightgbm.Dataset(np.zeros((2, 1)), np.array([0, 1]), params=settings).construct()
     data = lightgbm.Dataset(rows, positive.astype(np.float32), params=settings)
     booster = lightgbm.train(settings, data, trees)
@@ -136,8 +138,9 @@ def _boost(components: ComponentRows, places: np.ndarray, positive: np.ndarray, 
 def _logistic(components: ComponentRows, places: np.ndarray, positive: np.ndarray) -> Learned:
     """L2-penalised (C = 1), classes balanced.
 
-    Components have unit variance over all rows, and are not scaled again on the training rows: that would undo the
-    whitening, and conditions that are rotations of each other, to which the penalty is blind, would differ.
+    Components have unit variance over all rows. They are not scaled again on the training rows, which would undo the
+    whitening: conditions that are rotations of each other would then differ, although the penalty is
+    rotation-invariant.
     """
     if not _small(components, places):
         return _linear(*fit_streamed(components, places, positive, ITERATIONS))
@@ -148,20 +151,20 @@ def _logistic(components: ComponentRows, places: np.ndarray, positive: np.ndarra
 
 
 def _linear(weights: Floats, offset: float) -> Learned:
-    """Scores by a sum; shares by the weights, as components have unit variance."""
+    """A linear classifier; the shares follow from the weights, because components have unit variance."""
     sizes = np.abs(weights)
     return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
 
 
 def _small(components: ComponentRows, places: np.ndarray) -> bool:
-    """Whether mapped rows may be held."""
+    """Whether the mapped rows are small enough to keep in memory."""
     return 4 * len(places) * components.width <= HELD_BYTES
 
 
 def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> float:
-    """Share of pairs in the right order among pairs of one batch: what differs between batches alone gives 0.5.
+    """Share of pairs in the right order among pairs within a batch; differences between batches alone give 0.5.
 
-    NaN where no batch has rows of both classes.
+    NaN if no batch has rows of both classes.
     """
     right, pairs = pairs_within(positive, scores, batches, int(batches.max()) + 1)
     return float(_share(right.sum(keepdims=True), pairs.sum(keepdims=True))[0])
@@ -181,9 +184,9 @@ def pairs_within(positive: np.ndarray, scores: Floats, batches: np.ndarray, coun
 
 
 def aurocs_without(positive: np.ndarray, scores: Floats, batches: np.ndarray, count: int) -> tuple[Floats, Floats]:
-    """AUROC, and AUROC within batches, without each of `count` batches; NaN where no pair is left.
+    """AUROC, and AUROC within batches, without each of `count` batches; NaN if no pair remains.
 
-    Pairs that are left are all pairs less those that the batch has a row in.
+    The remaining pairs are all pairs except those with a row in the batch.
     """
     from scipy.stats import rankdata
 
@@ -204,11 +207,11 @@ def _share(right: Floats, pairs: Floats) -> Floats:
 def fit_streamed(
     components: ComponentRows, places: np.ndarray, positive: np.ndarray, iterations: int
 ) -> tuple[Floats, float]:
-    """Weights of components, and the intercept, for rows too many to be held a second time, mapped.
+    """Weights of components and the intercept, for rows that are too many to keep a mapped copy.
 
     Components are linear in the rows, and so is the score: each evaluation of the loss takes two products with the
-    rows as they are, block by block. Rows that are not learned from have the weight 0.
-    The loss is that of scikit-learn's `LogisticRegression` with C = 1 and balanced classes.
+    rows as they are, block by block. Rows outside of the training set have weight 0. The loss is that of scikit-learn's
+    `LogisticRegression` with C = 1 and balanced classes.
 
     Parameters
     ----------
@@ -255,7 +258,7 @@ def fit_streamed(
 def hoyer(weights: ArrayLike) -> float:
     """Hoyer's sparsity of weights of at least 0: (sqrt(d) - sum / norm) / (sqrt(d) - 1).
 
-    It is 1 where one weight alone is not 0, and 0 where all are equal. NaN where all are 0, or where there is but one.
+    It is 1 if only one weight is not 0, and 0 if all are equal. NaN if all are 0, or if there is only one weight.
     """
     w = np.abs(np.asarray(weights, dtype=np.float64))
     norm = np.linalg.norm(w)

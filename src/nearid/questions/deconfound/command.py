@@ -5,6 +5,8 @@ from nearid.show.command import Question
 QUESTION = Question(
     "nearid.questions.deconfound.run:deconfound",
     {"X": "X"},
+    summary="Biology or batch? Classify perturbations in held-out batches, from the embedding and from its "
+    "independent components.",
     required=("labels", "batches"),
     page="guide/deconfound",
     examples=(
@@ -12,4 +14,15 @@ QUESTION = Question(
         "nearid deconfound x.npy --meta wells.csv --labels drug --batches plate",
         "nearid deconfound cells.h5ad --labels gene --batches donor --blocks well",
     ),
+    texts={
+        "labels": "Column with the perturbation of each row.",
+        "batches": "Column with the batch of each row, such as its plate, donor or site.",
+        "meta": "Table with the columns of --labels, --batches and --blocks. Rows are paired by position, or by --ids. "
+        "Default: the table X, or obs of an .h5ad file.",
+        "ids": "Column of X and of --meta that holds row ids. Rows with the same id are paired.",
+        "features": 'Columns of the table X to use: names or patterns such as "emb_*", separated by commas. Default: '
+        "numeric columns other than labels, batches, blocks and those that begin with Metadata_.",
+        "top": "Numbers k, separated by commas. For each one nearid compares the AUROC from the k most used components "
+        "with the AUROC from all others. 0 for none. Default: 5,10,20, without those above half of the components.",
+    },
 )

@@ -1,4 +1,4 @@
-"""The representations that are compared: the embedding, whitened, unmixed, and turned at random; no label is seen."""
+"""The representations that are compared: the embedding, whitened, unmixed, and rotated at random, without labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nearid.moments import ROUNDING, Floats, Moments
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.plan import CONDITIONS, Plan
 
-# Rows that are mapped at a time.
+# Number of rows that are mapped at a time.
 PIECE = 4096
 
 
@@ -33,9 +33,9 @@ class Condition:
     ----------
     mean : ndarray of shape (d,)
     matrix : ndarray of shape (k, d), or None
-        Components are matrix (x - mean). Without one, columns are divided by their deviations.
+        Components are matrix (x - mean). If None, columns are divided by their standard deviations.
     columns : ndarray of int, shape (k,)
-        Columns in use, where there is no matrix: those that vary.
+        Columns in use if there is no matrix: those that vary.
     scales : ndarray of shape (k,)
         Deviations of these.
     """
@@ -70,7 +70,7 @@ class Condition:
         return Affine(self.matrix, self.mean, np.zeros(self.width))(x).astype(np.float32, copy=False)
 
     def lift(self, weights: Floats) -> Floats:
-        """Weights of columns, over the mean, that give the same sum as these weights of components."""
+        """Weights of centred columns that give the same score as these weights of components."""
         if self.matrix is not None:
             return np.asarray(weights @ self.matrix)
         lifted = np.zeros(len(self.mean))
@@ -78,7 +78,7 @@ class Condition:
         return lifted
 
     def gather(self, sums: Floats) -> Floats:
-        """Sums over rows of components from those of columns less their means: the transpose of `lift`."""
+        """Sums over rows of components from sums of centred columns: the transpose of `lift`."""
         return np.asarray(sums[self.columns] / self.scales if self.matrix is None else self.matrix @ sums)
 
 
@@ -99,7 +99,7 @@ class ComponentRows:
         return ComponentRows(self.rows, self.condition.some(which))
 
     def take(self, places: np.ndarray) -> Floats:
-        """Components of some rows, of shape (len(places), k); whole rows are held for one piece at a time."""
+        """Components of some rows, of shape (len(places), k); full rows are in memory for one piece at a time."""
         out = np.empty((len(places), self.width), np.float32)
         for a in range(0, len(places), PIECE):
             out[a : a + PIECE] = self.condition.map(self.rows.take(places[a : a + PIECE]))
@@ -108,7 +108,7 @@ class ComponentRows:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The conditions by name, the rows that their maps were fitted on, and what is known of the unmixing.
+    """The conditions by name, the rows that their maps were fitted on, and the diagnostics of ICA.
 
     `turns` are the rotations of the condition "random", which itself is the first of them.
     """
@@ -120,7 +120,7 @@ class Fitted:
 
 
 def sample(design: Design, most: int | None, random_state: int) -> np.ndarray | None:
-    """Places of the rows that maps are fitted on: one of each block, and of those `most` at random; None for all."""
+    """Indices of the rows for fitting maps: one of each block, at most `most` of these at random; None for all."""
     rng = np.random.default_rng([random_state, 1])
     places = rng.permutation(design.n)
     if design.blocks is not None:
@@ -146,7 +146,7 @@ def fit_conditions(
         sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
         live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
         if not len(live):
-            raise InputError(f"Every column of {design.rows.name} is constant, so there is nothing to classify by.")
+            raise InputError(f"Every column of {design.rows.name} is constant, so nothing can be classified.")
         conditions["base"] = Condition("base", moments.mean, None, live, sizes[live])
     rows, diagnostics = design.rows, None
     with timed("whitening"):
@@ -177,7 +177,7 @@ def fit_conditions(
 
 
 def _turned(whitener: Whitener, rng: np.random.Generator) -> Floats:
-    """The whitening map followed by a rotation that is uniform among all."""
+    """The whitening map followed by a uniformly random rotation."""
     k = len(whitener.forward)
     q, r = np.linalg.qr(rng.standard_normal((k, k)))
     return np.asarray((q * np.sign(np.diagonal(r))) @ whitener.forward)

@@ -1,4 +1,4 @@
-"""What is evaluated: rows of an embedding, and the label, the batch and the block of each, paired by id."""
+"""Input of an evaluation: rows of an embedding with the label, batch and block of each, paired by id."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
 
-# Fewer blocks are too few for maps and tests that count each of them once.
+# With fewer blocks, maps and tests that count each block once are unreliable.
 FEW_BLOCKS = 20
-# Rows that tell whether a column is that of a label or batch.
+# Number of rows to check whether a column is a copy of a label or batch.
 LOOKED_AT = 4096
 
 
 @dataclass(frozen=True)
 class Categories:
-    """A column of classes: the code of each row (-1 where it has none), and the names of the codes in their order."""
+    """A column of classes: the code of each row (-1 if missing), and the names of the codes in order."""
 
     codes: np.ndarray
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, values: np.ndarray, name: str = "The column") -> Categories:
-        """Codes of numbers, text or dates; text is made of each value once, not of each row."""
+        """Codes of numbers, text or dates; each different value is converted to text once."""
         dates = date_texts(values)
         values = values if dates is None else dates
         if values.dtype.kind == "O":
-            # True is equal to 1, but another label.
+            # True equals 1 in Python, but it is a different label.
             seen: dict[tuple[bool, Any], int] = {}
             keys = ((isinstance(v, bool | np.bool_), v) for v in values)
             first = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(values))
@@ -54,7 +54,7 @@ class Categories:
         return cls(np.array([-1 if t is None else places[t] for t in texts], np.intp)[first], tuple(names))
 
     def take(self, kept: np.ndarray) -> Categories:
-        """The classes of some rows, all of which have one; names that are left without rows are forgotten."""
+        """The classes of some rows, none of which is missing; names without rows are removed."""
         left, codes = np.unique(self.codes[kept], return_inverse=True)
         return Categories(codes, tuple(self.names[code] for code in left))
 
@@ -65,13 +65,13 @@ class Categories:
 
 @dataclass(frozen=True)
 class Design:
-    """Rows with what is known of them.
+    """Rows with their labels, batches and blocks.
 
     Attributes
     ----------
     blocks : ndarray of int, shape (n,), or None
-        Rows of one image or well of a batch share a number; maps are then fitted on one row of each, and tests of
-        components count each once.
+        Rows of one image or well of a batch share a number. Maps are then fitted on one row of each block, and tests of
+        components count each block once.
     control : int or None
         Code of the label that the others are compared with.
     """
@@ -136,7 +136,8 @@ def open_design(
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
         found = few(map(repr, same))
-        copies = f"{rows.name} holds labels, batches or blocks among its columns. These are left out: {found}."
+        copies = f"Some columns of {rows.name} are copies of the labels, batches or blocks. nearid leaves them out: "
+        f"{found}."
         alerts.append(Alert("input", copies))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
@@ -184,8 +185,8 @@ def without(design: Design, kept: np.ndarray) -> Design:
     """The design of some rows; labels and batches keep their codes."""
     if design.control is not None and not np.any(design.labels.codes[kept] == design.control):
         raise InputError(
-            f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity: without these "
-            "rows nothing is left to classify the others against."
+            f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity. Without "
+            f"these rows there is no control to classify the others against."
         )
     dropped = design.n - int(kept.sum())
     alert = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
@@ -200,7 +201,7 @@ def without(design: Design, kept: np.ndarray) -> Design:
 
 
 def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows:
-    """Rows like those of a design: of a table, the columns that were its features."""
+    """Open rows like those of a design; of a table, only the columns that were its features."""
     rows = open_annotated(X, key)[0] if is_annotated(X) else open_rows(X, key=key)
     if columns is None or rows.columns is None:
         return rows
@@ -222,7 +223,7 @@ def _open(
     features: Iterable[str] | str | None,
     exclude: Iterable[str] | str | None,
 ) -> tuple[Rows, Columns | None]:
-    """The rows, and the table that columns are named in."""
+    """The rows, and the table with the named columns."""
     own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
     table: Columns | None
     if is_annotated(X):
@@ -243,16 +244,16 @@ def _open(
 
 
 def _features(rows: Rows, wanted: list[str]) -> Rows:
-    """Columns of a table that are measured: neither named as metadata, nor as a label or batch."""
+    """Feature columns of a table: not metadata, and not the label or batch."""
     assert rows.columns is not None
     places = [at for at, name in enumerate(rows.columns) if name not in wanted and not name.startswith(ABOUT)]
     if not places:
-        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({few(map(repr, rows.columns))}).")
+        raise InputError(f"{rows.name} has no numeric columns except its metadata ({few(map(repr, rows.columns))}).")
     return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
 
 
 def _copies(rows: Rows, coded: list[Categories]) -> list[str]:
-    """Names of columns that are a column of classes once more (by the first rows), where classes are numbers."""
+    """Names of columns that are copies of a numeric column of classes (judged by the first rows)."""
     assert rows.columns is not None
     block = rows.read(0, min(rows.shape[0], LOOKED_AT))
     copies: list[str] = []
@@ -267,7 +268,7 @@ def _copies(rows: Rows, coded: list[Categories]) -> list[str]:
 
 
 def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.ndarray | None, tuple[str, ...]]:
-    """Places of the rows in use and of their lines in the table (None: all in order), and what is to be said."""
+    """Indices of the rows in use and of their lines in the table (None: all in order), and notes."""
     if table is None:
         return None, None, ()
     if rows.ids is not None and table.ids is None and (rows.index is None or table.index is None):
@@ -289,7 +290,7 @@ def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.nd
 
 
 def _refuse_orders(series: dict[str, Any], rows: Rows) -> None:
-    """Refuse Series in different orders beside rows that have no labels to pair them by."""
+    """Refuse Series with different indexes if the rows have no index to pair them by."""
     first = next(iter(series), None)
     if first is None or rows.ids is not None or rows.index is not None:
         return
@@ -302,11 +303,11 @@ def _refuse_orders(series: dict[str, Any], rows: Rows) -> None:
 
 
 def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
-    """Values in the order of the rows, None where a row has no value, and notes; a Series is paired by its index."""
+    """Values in the order of the rows (None if missing), and notes; a Series is paired by its index."""
     if not is_a(given, "pandas", "Series"):
         return given, ()
     if rows.ids is None and rows.index is None:
-        note = f"{rows.name} has no index as {what} have: the rows are paired by position."
+        note = f"{what} have an index, but {rows.name} has none: the rows are paired by position."
         return given, () if is_count(given.index) else (note,)
     index = labels(given.index)
     pair = pair_rows(rows, MemoryRows(what, np.zeros((len(index), 1)), index_ids(index), index=index))

@@ -1,4 +1,4 @@
-"""Classifiers that learn on some batches and are judged on others, under every condition; means and tests of them."""
+"""Train classifiers on some batches and judge them on others, for every condition; means and tests."""
 
 import time
 import warnings
@@ -36,31 +36,31 @@ from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
 
-# Classifiers run side by side as long as their training rows take no more than this together.
+# Classifiers run in parallel while their training rows together take at most this memory.
 SIDE_BY_SIDE_BYTES = 128 << 20
-# 1 for a classifier that uses no component, else 0: no score, but an alert counts it.
+# 1 for a classifier that uses no component, otherwise 0. It is not a score; an alert counts it.
 UNUSED = "unused"
-# Numbers of leading components for the concentration; those of the paper are not legible in its text.
+# Numbers of leading components for the concentration. The text of the paper does not give its numbers legibly.
 TOP = (5, 10, 20)
-# With fewer degrees of freedom of label x batch hardly any effect of a label is significant.
+# With fewer degrees of freedom of label x batch, almost no effect of a label is significant.
 FEW_FREE = 3
 # Rows that the plots show.
 SHOWN = 1500
 
 
 class Scores(NamedTuple):
-    """Scores of a split by name, and the same without each batch of the design: NaN where nothing is left of it."""
+    """Scores of a split by name, and the same without each batch of the design (NaN if nothing remains)."""
 
     scores: dict[str, float]
     without: dict[str, Floats]
 
     def left(self, score: str) -> Floats:
-        """A score without each batch; NaN where the split has no such score."""
+        """A score without each batch; NaN if the split does not have this score."""
         return self.without.get(score, np.full_like(self.without["auroc"], np.nan))
 
 
 class Key(NamedTuple):
-    """What a list of scores is of."""
+    """Identifies a list of scores."""
 
     direction: str
     classifier: str
@@ -69,14 +69,14 @@ class Key(NamedTuple):
 
 @dataclass
 class Timer:
-    """Seconds of each stage by the clock and of all cores; the latter do not depend on what else a machine does."""
+    """Wall time and CPU time of each stage; other work on the machine does not change the CPU time."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     core_seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add what the block takes to a stage."""
+        """Add the time of a `with` block to a stage."""
         clock, core = time.perf_counter(), time.process_time()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - clock
@@ -84,7 +84,7 @@ class Timer:
 
 
 def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress: Progress) -> Deconfounding:
-    """The whole result of a plan on a design; `given` is what the caller gave as the embedding."""
+    """Return the result of a plan on a design; `given` is the embedding as the caller gave it."""
     timer = Timer()
     with timer.stage("moments"):
         tick = progress("moments", len(blocks(*design.rows.shape)))
@@ -200,7 +200,7 @@ Task = tuple[Key, Contrast, Split]
 
 
 def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Task]:
-    """Every fit of a condition; one batch alone does not show what follows the batch, and nothing is dropped."""
+    """All fits of a condition. Training on one batch drops no components, because it does not show batch effects."""
     return [
         (Key(direction, classifier, contrast.name), contrast, split)
         for classifier in plan.classifiers
@@ -214,7 +214,7 @@ def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Ta
 def score_tasks(
     plan: Plan, design: Design, components: ComponentRows, tasks: list[Task], dropping: bool, tick: Callable[[], object]
 ) -> dict[Key, list[Scores]]:
-    """Scores of all splits under one condition, without its technical components where `dropping`."""
+    """Scores of all splits under one condition; with `dropping`, without its technical components."""
     most = max((len(split.rows) for _, _, split in tasks), default=1)
     workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * most * components.width)))
     threads = cores() // workers
@@ -223,9 +223,9 @@ def score_tasks(
         return _scores(plan, design, components, task, dropping, threads)
 
     scores: dict[Key, list[Scores]] = {}
-    # Filters of warnings belong to the process, not to a thread: they are set around all fits.
+    # Warning filters are per process, not per thread, so they are set around all fits.
     with warnings.catch_warnings():
-        # Where classes are separable, the last digits of the coefficients do not matter.
+        # If classes are separable, the last digits of the coefficients do not matter.
         warnings.filterwarnings("ignore", message="lbfgs failed to converge")
         for (key, *_), each in zip(tasks, ordered_map(run, tasks, workers=workers, tick=tick), strict=True):
             scores.setdefault(key, []).append(each)
@@ -238,7 +238,7 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
     used = np.arange(components.width)
     if dropping:
-        # Judged on the training rows alone.
+        # Judged only on the training rows.
         assert plan.drop is not None
         control = None if design.control is None else 0
         batches = design.batches.codes[train]
@@ -268,14 +268,14 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
     }
     without = {"auroc": left[0][0], "auroc_within": left[0][1], "sparsity": np.full(count, sparsity)}
     if key.classifier == "boost" and scores[UNUSED]:
-        # Trees without a split were not allowed any, as rows are too few. That is no answer, and no tie of conditions.
+        # Trees without a split had too few rows. That is not a result, and not a tie between conditions.
         scores |= dict.fromkeys(without, np.nan)
         without = {name: np.full(count, np.nan) for name in without}
     for i, k in enumerate(counts):
         scores[f"concentration@{k}"] = areas[2 * i + 1] - areas[2 * i + 2]
         without[f"concentration@{k}"] = left[2 * i + 1][0] - left[2 * i + 2][0]
     if split.alone:
-        # Without its only training batch a split is not there.
+        # Without its only training batch a split does not exist.
         for values in without.values():
             values[split.part] = np.nan
     return Scores(scores, without)
@@ -297,7 +297,7 @@ def _predictions(
 def summarise(
     plan: Plan, against: Sequence[Contrast], scores: dict[str, list[dict[Key, list[Scores]]]]
 ) -> tuple[list[MeanScore], list[Paired], list[Paired]]:
-    """Means of every score, and the tests between conditions and against a guess; of several rotations their means."""
+    """Means of every score, and tests between conditions and against a guess; scores of rotations are averaged."""
     means: list[MeanScore] = []
     tests: list[Paired] = []
     found: list[Paired] = []
@@ -344,7 +344,7 @@ def summarise(
 
 
 def _correction(contrast: Contrast, direction: str) -> float | None:
-    """Test over training rows, for folds whose training rows overlap; None for trainings on single batches."""
+    """Ratio of test to training rows, for folds whose training rows overlap; None for training on single batches."""
     if direction == "one":
         return None
     return float(np.mean([len(s.test) / len(s.train) for s in contrast.splits[direction]]))

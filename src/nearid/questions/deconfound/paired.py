@@ -1,13 +1,12 @@
 """Means with standard errors, and paired tests between conditions on the same splits.
 
-For one perturbation, splits are compared. Folds share most of their training rows, so that the plain t test would be
-too sure; its variance is enlarged by the ratio of test to training rows (Nadeau & Bengio 2003). Trainings on single
-batches share no training row, but most of their test rows: there the batch is the unit, and the variance is that of the
-jackknife, which leaves out one batch after the other, as a training batch and from all test rows. For all perturbations
-together, each counts once, with the mean of its differences. Perturbations share batches and controls, so what the
-same jackknife shows them to have in common is added to the variance over perturbations. Within each family (one score,
-classifier and direction) p-values are corrected by Holm's method, those of single perturbations and those of all
-together each among themselves.
+For one perturbation, splits are compared. Folds share most of their training rows, so the plain t test would be too
+confident; its variance is enlarged by the ratio of test to training rows (Nadeau & Bengio 2003). Trainings on single
+batches share no training rows, but most of their test rows. There the batch is the unit, and the variance is that of
+the jackknife, which leaves out each batch in turn, from training and from all test rows. In the mean over all
+perturbations, each counts once, with the mean of its differences. Perturbations share batches and controls, so the
+common part in the same jackknife is added to the variance over perturbations. Within each family (one score, classifier
+and direction) p-values are corrected by Holm's method, separately for single perturbations and for all together.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ import numpy as np
 from nearid.base.estimate import Estimate
 from nearid.moments import Floats
 
-# Stands for all perturbations together; no label is likely to be called so.
+# Name for all perturbations together; unlikely to be a label.
 ALL = "(all)"
-# What conditions are compared with to see whether they recognise anything.
+# Name of the guess that conditions are compared with.
 GUESS = "chance"
 
 
@@ -37,12 +36,12 @@ class MeanScore:
     perturbation : str
         "(all)" for the mean over all perturbations.
     mean, se : float
-        Of the values that are defined, and the standard error.
+        Mean of the defined values, and its standard error.
     splits : tuple of int
-        In how many splits the score is defined, and how many there are. Where these differ between conditions, tests
-        compare the common splits, and the means are of different sets.
+        Number of splits in which the score is defined, and number of all splits. If these differ between conditions,
+        tests compare the common splits, and the means are of different sets.
     spread : float
-        Of the condition "random": deviation of the mean over rotations. NaN for other conditions.
+        For the condition "random": standard deviation of the mean over rotations. NaN for other conditions.
     """
 
     direction: str
@@ -60,7 +59,7 @@ class MeanScore:
     def of(
         cls, key: tuple[str, str, str, str, str], values: Sequence[float], splits: tuple[int, int] | None = None
     ) -> MeanScore:
-        """The mean of values; NaN where none is defined. The key has the first five fields."""
+        """The mean of values; NaN if none is defined. The key has the first five fields."""
         known = np.array([v for v in values if not math.isnan(v)])
         mean = float(known.mean()) if len(known) else math.nan
         se = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else math.nan
@@ -76,11 +75,12 @@ class Paired:
     perturbation : str
         "(all)" for all perturbations together.
     first, second : str
-        Conditions; the difference is second less first.
+        Conditions; the difference is second minus first.
     difference : Estimate
-        With its 95% interval, without correction for multiplicity, over `difference.n` splits or perturbations.
+        Difference with its 95% interval, without correction for multiplicity, over `difference.n` splits or
+        perturbations.
     p, p_holm : float
-        Of a t test; and corrected within its family.
+        P-value of a t test, and the same corrected within its family.
     """
 
     direction: str
@@ -95,14 +95,14 @@ class Paired:
 
 
 def mean_known(values: Floats) -> Floats:
-    """Means of columns over what is defined; NaN where nothing is."""
+    """Means of columns over the defined values; NaN if there are none."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def deviation(values: Floats) -> float:
-    """Standard deviation of what is defined; NaN where it is less than two values."""
+    """Standard deviation of the defined values; NaN if there are fewer than two."""
     known = values[~np.isnan(values)]
     return float(known.std(ddof=1)) if len(known) > 1 else math.nan
 
@@ -110,7 +110,7 @@ def deviation(values: Floats) -> float:
 def t_test(differences: Floats, correction: float, of: str = "") -> tuple[Estimate, float]:
     """Mean with its 95% interval and p-value of paired differences; the variance of the mean is (1/m + correction) s^2.
 
-    The interval and p are NaN where fewer than two differences, or equal ones that are not 0, show no spread.
+    The interval and p are NaN if there are fewer than two differences, or if all are equal and not 0.
     """
     m = len(differences)
     variance = float((1 / m + correction) * differences.var(ddof=1)) if m > 1 else math.nan
@@ -131,7 +131,7 @@ def _student(mean: float, variance: float, free: float, of: str, n: int) -> tupl
 
 
 def jackknife(changes: Floats) -> float:
-    """Variance of a mean, from how much it changes when each batch in turn is left out; NaN where it is not defined."""
+    """Jackknife variance of a mean, from its changes when each batch is left out; NaN if it is not defined."""
     return float((len(changes) - 1) / len(changes) * np.sum(changes**2))
 
 
@@ -156,17 +156,17 @@ def compared(
 ) -> list[Paired]:
     """All pairs of conditions, for each perturbation and for all together.
 
-    Intervals are cut to what a difference of the score can be. The true difference always can, so that they cover it as
-    often as before.
+    Intervals are cut to the range of a difference of the score. The true difference is in this range, so the coverage
+    does not change.
 
     Parameters
     ----------
     values : dict of condition -> dict of perturbation -> scores of the splits
-        In the order in which a later condition is compared with an earlier one.
+        Conditions are ordered: a later one is compared with an earlier one.
     without : dict of condition -> dict of perturbation -> ndarray of shape (splits, batches)
-        The same without each batch; NaN where a split then has nothing to learn from or to judge on.
+        The same without each batch; NaN if a split then has no training or test rows.
     corrections : dict of perturbation -> float or None
-        What is added to 1 / splits in the variance; None for splits that share test rows.
+        Term that is added to 1 / splits in the variance; None for splits that share test rows.
     """
     # AUROC and sparsity are in [0, 1], concentration is itself a difference.
     most = 2.0 if score.startswith("concentration") else 1.0
@@ -205,9 +205,9 @@ def recognised(
     without: Mapping[str, Mapping[str, Floats]],
     corrections: Mapping[str, float | None],
 ) -> list[Paired]:
-    """AUROC within batches of every condition less 0.5, that of a guess, as `compared` compares two conditions.
+    """AUROC within batches of every condition minus 0.5 (a guess), tested like two conditions in `compared`.
 
-    A guess has 0.5 within batches alone: over all batches, a classifier of batches may have more.
+    A guess has 0.5 only within batches: over all batches, a classifier that recognises batches may have more.
     """
     tests: list[Paired] = []
     for condition, scores in values.items():
@@ -219,10 +219,10 @@ def recognised(
 
 
 def _together(means: Floats, changes: Floats, splits: int) -> tuple[Estimate, float]:
-    """The mean over perturbations; to the variance over these is added what they have in common of the batches.
+    """The mean over perturbations; its variance includes their common variation over batches.
 
-    That is the jackknife's variance of the mean less the share of it that each perturbation has for itself, which is in
-    the variance over perturbations already. Degrees of freedom are those of Welch and Satterthwaite.
+    The common part is the jackknife variance of the mean minus the part of the single perturbations, which is already
+    in the variance over perturbations. Degrees of freedom are those of Welch and Satterthwaite.
     """
     m = len(means)
     if m < 2:

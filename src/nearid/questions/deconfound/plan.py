@@ -1,4 +1,4 @@
-"""What can be chosen of an evaluation, and what was chosen."""
+"""The options of an evaluation and their choices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
 
 @dataclass(frozen=True)
 class Plan:
-    """What is evaluated; each field is the option of `nearid.deconfound` with that name, with its default filled in."""
+    """Options of an evaluation; each field is the option of `nearid.deconfound` with this name, defaults filled in."""
 
     conditions: tuple[str, ...]
     classifiers: tuple[str, ...]
@@ -49,12 +49,12 @@ class Plan:
             raise InputError("drop leaves out independent components. Add the condition 'ica'.")
         if "most" not in self.directions:
             raise InputError(
-                "drop leaves out components that follow the batch, which one training batch alone does not show. Add "
+                "drop leaves out components that follow the batch, but one training batch does not show these. Add "
                 "the direction 'most'."
             )
 
 
 def named(given: Iterable[str] | str, what: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Names out of those that are known, in their order; given one by one, or in a text with commas."""
+    """Check names against the known ones and return them in order; they may be a list or a text with commas."""
     wanted = listed(given, what, known)
     return tuple(name for name in known if name in wanted)

@@ -1,4 +1,4 @@
-"""The result of deconfounding: scores and tests as records, what components follow, and how batches mix."""
+"""The result of deconfounding: scores, tests, batch and label shares of components, and mixing of batches."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ Record = TypeVar("Record", MeanScore, Paired)
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """One condition beside its scores: what its components follow, and how batches stand in it.
+    """Results of one condition besides its scores: shares of its components, and mixing of batches.
 
     Attributes
     ----------
     condition : Condition
         The map that gives the components.
     components : Attribution
-        What batch and label explain of each component.
+        Shares of batch and label in each component.
     mixing : Mixing
-        Of batches within labels.
+        Mixing of batches within labels.
     replicates : Replicates
-        Found again in other batches.
+        How well replicates are found in other batches.
     doubts : tuple of str
-        For each independent component, why it should not be interpreted on its own; "" where it can be. Empty for the
-        other conditions, whose components are fixed by the variances or at random.
+        For each independent component, why it should not be interpreted on its own; "" if it can be. Empty for the
+        other conditions, whose components follow from the variances or are random.
     """
 
     condition: Condition
@@ -63,12 +63,12 @@ class ConditionResult:
 
     @property
     def batch_r2(self) -> float:
-        """Share of the variance that the batch explains beside the label, mean over components (each of variance 1)."""
+        """Share of the variance that the batch explains given the label, mean over components (each of variance 1)."""
         return _mean(self.components.batch)
 
     @property
     def label_r2(self) -> float:
-        """Share of the variance that the label explains beside the batch, mean over components."""
+        """Share of the variance that the label explains given the batch, mean over components."""
         return _mean(self.components.label)
 
 
@@ -100,7 +100,7 @@ class Drawings:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Deconfounding(Result):
-    """Do classifiers find perturbations in batches they never saw, and which components follow biology or batch?
+    """Result of `deconfound`: scores of classifiers in held-out batches, and components that follow biology or batch.
 
     Attributes
     ----------
@@ -110,18 +110,18 @@ class Deconfounding(Result):
         Rows in use, and columns.
     batches, labels : tuple of str
     control : str or None
-        The label that the others are compared with; without one each is compared with all others.
+        Control label that the others are compared with. If None, each label is compared with all others.
     perturbations : dict of name -> Sizes
         Numbers of positive and negative rows.
     columns : tuple of str or None
         Names of the features, of a table.
     conditions : dict of name -> ConditionResult
-        With `drop` also "kept": without the components that are dropped when all rows are looked at.
+        With `drop` also "kept": without the components that are dropped on all rows.
     scores : tuple of MeanScore
     tests : tuple of Paired
         Of each two conditions.
     recognised : tuple of Paired
-        AUROC within batches of each condition less that of a guess, 0.5; empty where no batch has both kinds of rows.
+        AUROC within batches of each condition minus 0.5 (a guess); empty if no batch has both kinds of rows.
     alerts : tuple of Alert
     views : Drawings
     provenance : dict
@@ -159,7 +159,7 @@ class Deconfounding(Result):
 
     @property
     def families(self) -> list[tuple[str, str]]:
-        """Directions and classifiers in order; those without a score, as they could not be trained, come last."""
+        """Directions and classifiers in order; those that could not be trained, so have no score, come last."""
         used = {
             (s.direction, s.classifier)
             for s in self.scores
@@ -169,7 +169,17 @@ class Deconfounding(Result):
         return sorted(every, key=lambda family: family not in used)
 
     def score_names(self, direction: str, classifier: str) -> list[str]:
-        """Scores of a direction and classifier."""
+        """Scores of a direction and classifier.
+
+        Parameters
+        ----------
+        direction, classifier : str
+            A pair of `families`.
+
+        Returns
+        -------
+        list of str
+        """
         family = (direction, classifier)
         return list(dict.fromkeys(s.score for s in self.scores if (s.direction, s.classifier) == family))
 
@@ -182,7 +192,26 @@ class Deconfounding(Result):
         direction: str | None = None,
         classifier: str | None = None,
     ) -> MeanScore:
-        """The mean of a score; of the first direction and classifier by default."""
+        """The mean of a score. Default: of the first direction and classifier.
+
+        Parameters
+        ----------
+        condition : str
+            A key of `conditions`, such as "ica".
+        score : str, default="auroc"
+            One of `score_names`.
+        perturbation : str, default="(all)"
+            A label. Default: the mean over all labels.
+        direction : str, optional
+            Which batches train and which are held out, as in `families`. Default: the first.
+        classifier : str, optional
+            As in `families`. Default: the first.
+
+        Returns
+        -------
+        MeanScore
+            The mean with its standard error.
+        """
         wanted = {"condition": condition, "score": score, "perturbation": perturbation}
         return self._one("score", self.scores, wanted, direction, classifier)
 
@@ -196,7 +225,26 @@ class Deconfounding(Result):
         direction: str | None = None,
         classifier: str | None = None,
     ) -> Paired:
-        """The comparison of two conditions; of the first direction and classifier by default."""
+        """The comparison of two conditions. Default: of the first direction and classifier.
+
+        Parameters
+        ----------
+        first, second : str
+            Keys of `conditions`.
+        score : str, default="auroc"
+            One of `score_names`.
+        perturbation : str, default="(all)"
+            A label. Default: the mean over all labels.
+        direction : str, optional
+            Which batches train and which are held out, as in `families`. Default: the first.
+        classifier : str, optional
+            As in `families`. Default: the first.
+
+        Returns
+        -------
+        Paired
+            The difference, second minus first, with its interval and its p-value.
+        """
         wanted = {"first": first, "second": second, "score": score, "perturbation": perturbation}
         return self._one("test", self.tests, wanted, direction, classifier)
 
@@ -218,23 +266,30 @@ class Deconfounding(Result):
     def transform(
         self, X: Any, condition: str = "ica", *, drop_technical: bool = False, key: str | None = None
     ) -> Floats:
-        """Components of rows, in float32, of the embedding that was evaluated or of others like it.
+        """Return the components, in float32, of rows of the evaluated embedding or of a similar one.
 
         Parameters
         ----------
         X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
-            Of a table, the columns that were evaluated are found by name.
+            In a table, the evaluated columns are found by name.
         condition : str
         drop_technical : bool
             Leave out the components that are named technical.
         key : str, optional
-            Entry to read, as of `deconfound`.
+            Entry to read, as in `deconfound`.
+
+        Returns
+        -------
+        ndarray of shape (n, components)
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))
         rows, evaluated = open_again(X, key, self.columns), self.conditions[condition]
         if rows.shape[1] != self.width:
-            raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.width} were evaluated.")
+            raise InputError(
+                f"{rows.name} has {rows.shape[1]} columns, but {self.width} columns were evaluated. Give "
+                f"the same columns."
+            )
         components = ComponentRows(rows, evaluated.condition)
         if drop_technical:
             components = components.some(np.flatnonzero(~evaluated.components.technical))

@@ -1,4 +1,4 @@
-"""Biology or batch: an embedding, whitened, unmixed and turned at random, judged in batches that were held out."""
+"""Biology or batch: judge an embedding, whitened, unmixed and randomly rotated, in held-out batches."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -64,16 +64,16 @@ def deconfound(
     batches : str or array-like of shape (n,)
         Batch (plate, donor, site) of each row, given like the labels.
     meta : DataFrame, dict of columns or path of a table, optional
-        Table with these columns. It is paired with X by position, or by id where both have ids; DataFrames by their
-        index. Default: the table X, or `obs` of AnnData.
+        Table with these columns. It is paired with X by position, or by id if both have ids. DataFrames are paired by
+        their index. Default: the table X, or `obs` of AnnData.
     control : str or number, optional
         Control label: every other label is classified against it. Default: against all others.
     conditions : names
-        "base" (columns of unit variance), "pca" (whitened), "random" (whitened and turned at random), "ica" (whitened
+        "base" (columns of unit variance), "pca" (whitened), "random" (whitened and randomly rotated), "ica" (whitened
         and unmixed). All are fitted without labels and batches.
     classifiers : names, optional
-        "boost" (LightGBM with the paper's hyperparameters) and "logistic". Default: both; "logistic" alone where
-        LightGBM is not installed.
+        "boost" (LightGBM with the paper's hyperparameters) and "logistic". Default: both; only "logistic" if LightGBM
+        is not installed.
     directions : names
         "most": batches in folds, each held out in turn. "one": trained on one batch, judged on all others, for as many
         batches (drawn at random) as there are folds.
@@ -82,16 +82,17 @@ def deconfound(
     perturbations : names or int, optional
         Labels to evaluate, or how many of the most frequent. Default: all.
     top : sequence of int, optional
-        Numbers k of the concentration: AUROC from the k most used components less AUROC from the others. Default: those
-        of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 where all three are more.
-        Empty, or 0, for none.
+        Numbers k for the concentration: AUROC from the k most used components minus AUROC from the others. Default:
+        those of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 if all three are
+        larger. Empty, or 0, for none.
     drop : float, optional
-        Adds a condition: independent components without those of which the batch explains at least this share, and
-        more than the label does, judged on the training rows of each split.
+        Adds a condition: independent components without the technical ones. A component is left out if the batch
+        explains at least this share of it, and more than the label does. This is judged on the training rows of each
+        split.
     n_components : int, optional
         Leading principal directions to keep. Default: all that exist.
     fit_rows : int, optional
-        Rows at most, drawn at random, on which whitening and ICA are fitted. Default: all, read block by block.
+        Largest number of rows, drawn at random, for fitting whitening and ICA. Default: all rows, read block by block.
     rotations : int, default=5
         Rotations of the condition "random". Its scores are means over them.
     blocks : str or array-like of shape (n,), optional
@@ -101,9 +102,9 @@ def deconfound(
     min_rows : int, default=10
         Labels with fewer rows are not evaluated.
     max_rows : int, default=10000
-        Rows at most for the measures that search neighbours.
+        Largest number of rows for the measures that search neighbours.
     boosting : mapping, optional
-        Hyperparameters of LightGBM that differ from the paper's; "trees" is their number, 100 by default.
+        Hyperparameters of LightGBM that differ from the paper's; "trees" is the number of trees (default: 100).
     drop_nonfinite : bool, default=False
         Leave out rows with a NaN or an infinity. Default: they are an error.
     random_state : int, default=0
@@ -113,14 +114,14 @@ def deconfound(
     ids : optional
         Name of the column with row ids, by which X and `meta` are paired; in Python also a pair of id arrays.
     features : sequence of str or str, optional
-        Columns of the table X to use as features: names or patterns, as "emb_*", one by one or in a text with commas.
+        Columns of the table X to use as features: names or patterns such as "emb_*", as a list or a text with commas.
     exclude : sequence of str or str, optional
         Columns of the table X to leave out, given like the features. They may still be labels, batches or blocks.
     engine : {"local", "dask"}, address or Engine, optional
         Where passes of moments and ICA run: "local" (this process, the default), "dask", or the address of a Dask
         scheduler.
     progress : bool or callable, default=False
-        Draw progress bars on stderr, or report to a function.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
     Returns
     -------
@@ -170,7 +171,7 @@ def deconfound(
     )
     if classifiers is None and not boost:
         missing = (
-            "LightGBM is not installed, so logistic regression alone was used. To add the paper's classifier: "
+            "LightGBM is not installed, so only logistic regression was used. To add the paper's classifier: "
             "pip install 'nearid[boost]'"
         )
         design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))

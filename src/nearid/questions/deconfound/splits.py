@@ -1,4 +1,4 @@
-"""Which rows are told apart, and which batches are held out."""
+"""Which rows are classified, and which batches are held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from nearid.questions.deconfound.plan import DIRECTIONS
 
 
 class Split(NamedTuple):
-    """Rows to learn from and rows of other batches to judge on.
+    """Training rows, and test rows of other batches.
 
-    Splits of one perturbation share the arrays: all of their rows would be many times those of the embedding.
+    Splits of one perturbation share their arrays: separate copies would take many times the memory of the embedding.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Split(NamedTuple):
     parts : ndarray of int, shape (n,)
         Fold, or batch, of each of these.
     part : int
-        That is held out, or alone learned from.
+        The part that is held out, or that is the only training part.
     alone : bool
-        Whether it is learned from.
+        Whether this part is the only training part.
     """
 
     rows: np.ndarray
@@ -39,12 +39,12 @@ class Split(NamedTuple):
 
     @property
     def train(self) -> np.ndarray:
-        """Places of the rows to learn from."""
+        """Indices of the training rows."""
         return np.asarray(self.rows[(self.parts == self.part) == self.alone])
 
     @property
     def test(self) -> np.ndarray:
-        """Places of the rows to judge on."""
+        """Indices of the test rows."""
         return np.asarray(self.rows[(self.parts == self.part) != self.alone])
 
 
@@ -68,9 +68,9 @@ class Contrast:
 def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
     """Fold of each batch, by code; -1 for codes without rows.
 
-    Batches with positive rows are dealt out first, the largest share first, each to the fold with the fewest positive
-    rows so far; then the others, each to the fold with the fewest negative rows. Every fold has positive rows where
-    there are enough batches of them.
+    Batches with positive rows are assigned first, the largest share first, each to the fold with the fewest positive
+    rows so far. Then the others follow, each to the fold with the fewest negative rows. Every fold has positive rows if
+    enough batches have some.
     """
     count = int(batches.max()) + 1
     hits = np.bincount(batches, weights=positive, minlength=count)
@@ -90,7 +90,7 @@ def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.r
 def chosen(
     design: Design, perturbations: Sequence[Any] | str | int | None, least: int
 ) -> tuple[list[int], list[Alert]]:
-    """Codes of the labels to tell apart: those that were named, or the most frequent, or all with enough rows."""
+    """Codes of the labels to classify: the given ones, the most frequent, or all with enough rows."""
     counts, names = design.labels.counts(), design.labels.names
     possible = [int(code) for code in np.argsort(-counts, kind="stable") if code != design.control and counts[code]]
     if isinstance(perturbations, int | np.integer):
@@ -131,7 +131,7 @@ def _wanted(perturbations: Any) -> list[str]:
 def contrasts(
     design: Design, codes: Sequence[int], directions: Sequence[str], folds: int, random_state: int
 ) -> tuple[list[Contrast], list[Alert]]:
-    """The splits of each perturbation; those that no split can be made for are left out, and alerts report them."""
+    """The splits of each perturbation; perturbations without a possible split are left out, and alerts report them."""
     made: list[Contrast] = []
     single: list[str] = []
     fewer: list[str] = []
@@ -190,6 +190,6 @@ def contrasts(
 
 
 def _both(positive: np.ndarray, split: Split) -> bool:
-    """Whether both classes are on both sides; else nothing can be learned, or nothing judged."""
+    """Whether training and test rows both have both classes."""
     sides = positive[split.train], positive[split.test]
     return all(side.any() and not side.all() for side in sides)

@@ -1,4 +1,4 @@
-"""Inputs of a model as batches: arrays, tensors and files cut into slices, or batches as a loader gives them."""
+"""Inputs of a model as batches: slices of arrays, tensors and files, or the batches of a loader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
 from nearid.questions.extract.words import WordTokens
 
-# Entries of a mapping that are no inputs of their own.
+# Entries of a mapping that are not inputs.
 IDS, MASK = "ids", "attention_mask"
 # A single array, which has no name.
 SINGLE = ""
@@ -32,7 +32,7 @@ SINGLE = ""
 
 @dataclass(frozen=True)
 class Batch:
-    """Some inputs as they were given.
+    """A batch of inputs.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class Batch:
         By name; a single array has the name "".
     ids : ndarray of shape (n,)
     given : list of bytes, optional
-        Hash of each input as somebody gave it, where the arrays are what a model needs of it.
+        Hash of each original input, if the arrays were made from it.
     spans : ndarray of shape (n, 2), optional
-        First row and number of rows of each input among all rows, where batches come in another order than rows.
+        First row and number of rows of each input among all rows, if batches and rows have different orders.
     words : WordTokens, optional
-        Tokens of each word, where words are rows.
+        Tokens of each word, if words are rows.
     labels : ndarray of shape (n,), optional
         A label for each input.
     """
@@ -78,7 +78,7 @@ class Batch:
 
     @property
     def places(self) -> np.ndarray | None:
-        """Where each row of these inputs stands among all rows; None where it follows those of the batch before."""
+        """Index of each row of these inputs among all rows; None if they follow those of the previous batch."""
         return None if self.spans is None else np.concatenate([np.arange(at, at + count) for at, count in self.spans])
 
 
@@ -90,19 +90,19 @@ class Source(ABC):
     name : str
         What people are shown.
     rows : int or None
-        Number of inputs, where it is known.
+        Number of inputs, if known.
     id_type : numpy.dtype
         How the ids are stored.
     label_type : numpy.dtype or None
-        How the labels are stored, where batches bring some.
+        Type of the labels, if batches have some.
     sha256 : str or None
-        Hash of the inputs as they were given, where it is known before they are gone through.
+        Hash of the original inputs, if it is known before they are read.
     identity : dict
-        What else the arrays of the batches follow from: a part of an extraction of other arrays is not taken up.
+        Everything else that the arrays depend on. A partial extraction with another identity is not continued.
     total : int or None
-        Rows of all inputs, where batches say in their spans which rows are theirs.
+        Number of rows of all inputs, if batches have spans.
     alerts : tuple of Alert
-        What is worth telling; complete once all batches were taken.
+        Alerts about the inputs; complete after the last batch.
     """
 
     name: str
@@ -119,11 +119,11 @@ class Source(ABC):
         """Batches of at most `size` inputs."""
 
     def count(self, size: int) -> int:
-        """Number of batches; 0 where it is not known."""
+        """Number of batches; 0 if it is not known."""
         return -(-self.rows // size) if self.rows else 0
 
     def described(self, first: Batch) -> dict[str, Any]:
-        """What the inputs are, for the provenance: of each array its dtype and the shape of an input."""
+        """Description of the inputs for the provenance: dtype of each array and shape of an input."""
         return {
             name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
             for name, x in first.arrays.items()
@@ -131,12 +131,12 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """Inputs that are arrays: any part of them can be had.
+    """Inputs in arrays, which can be read in any order.
 
     Parameters
     ----------
     ids : ndarray of shape (n,) or None
-        The numbers of the inputs by default.
+        Default: the numbers of the inputs.
     """
 
     def __init__(self, name: str, arrays: dict[str, Any], ids: Any) -> None:
@@ -148,7 +148,7 @@ class ArraySource(Source):
         self.name, self._arrays = name, arrays
         self.rows = n = next(iter(sizes.values()))
         if n < 2:
-            raise InputError(f"{name} holds {n} inputs, but at least 2 are needed.")
+            raise InputError(f"{name} has {n} inputs, but at least 2 are needed.")
         self._ids = np.arange(n) if ids is None else row_ids(name, ids, n)
         if ids is not None and len(np.unique(self._ids)) < n:
             raise InputError(
@@ -166,19 +166,19 @@ class ArraySource(Source):
 
 
 class BatchSource(Source):
-    """Inputs that come in batches of their own: a loader, a list of arrays, a generator.
+    """Inputs that already come in batches: a loader, a list of arrays, a generator.
 
     Parameters
     ----------
     ordered : bool
-        Whether they come in the order of the data; otherwise each must bring ids.
+        Whether they come in the order of the data. Otherwise each batch needs ids.
     """
 
     def __init__(self, name: str, batches: Iterable[Any], *, ordered: bool = True) -> None:
         self.name, self._batches, self._ordered = name, batches, ordered
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """The batches as they come, whatever the size asked for."""
+        """The given batches; `size` is ignored."""
         start = 0
         for at, given in enumerate(self._batches):
             arrays = _named(f"batch {at} of {self.name}", given)
@@ -206,18 +206,18 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
     Parameters
     ----------
     mask : array or path, optional
-        Of shape (n, t), not 0 where a token is no padding.
+        Array of shape (n, t), 0 for padding.
     ids : array, path or str, optional
-        One for each input; a text names an entry of a file or mapping with several.
+        One id per input; a string names an entry of a file or mapping.
     key : str, optional
-        The one entry of a file that is the input.
+        Entry of a file that is the input.
     size : int
         Inputs in a batch of a torch dataset.
     """
     name = Path(data).name if isinstance(data, str | os.PathLike) else type(data).__name__
     first = data[0] if isinstance(data, list) and data else data
     if is_a(first, "torch", "Tensor"):
-        # Before its shape is asked for, which not every tensor has.
+        # First, because not every tensor has a shape.
         refuse_unreadable(name, first)
     if isinstance(data, str | os.PathLike):
         data = _file(data)
@@ -235,12 +235,12 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
         ids = arrays.pop(ids)
     if key is not None:
         if key not in arrays:
-            raise InputError(f"{name} has nothing named {key!r} (given as key). It holds {', '.join(arrays)}.")
+            raise InputError(f"{name} has no entry {key!r} (given as key). Its entries are {', '.join(arrays)}.")
         arrays = {SINGLE: arrays[key], **{k: x for k, x in arrays.items() if k == MASK != key}}
     if mask is not None:
         arrays[MASK] = _loaded(mask, "mask")
     if not any(k != MASK for k in arrays):
-        raise InputError(f"{name} holds no inputs beside masks and ids.")
+        raise InputError(f"{name} contains only masks and ids, but no inputs.")
     return ArraySource(name, arrays, entry if ids is None else _loaded(ids, "ids"))
 
 
@@ -256,17 +256,17 @@ def _batched(name: str, data: Any, mask: Any, ids: Any, key: str | None) -> Batc
 
 
 def _in_order(data: Any) -> bool:
-    """Whether a loader goes through its dataset from first to last; of other iterables the caller knows."""
+    """Whether a loader reads its dataset in order; for other iterables the caller is responsible."""
     if not is_a(data, "torch", "DataLoader"):
         return True
     batches = data.batch_sampler
     sampler = data.sampler if batches is None else getattr(batches, "sampler", None)
-    # The last is that of datasets that are streams.
+    # The last one is the sampler of streaming datasets.
     return any(is_a(sampler, "torch", kind) for kind in ("SequentialSampler", "_InfiniteConstantSampler"))
 
 
 def _file(path: str | os.PathLike[str]) -> Any:
-    """The array of a file, or its arrays by name; those of some formats are read as slices of them are taken."""
+    """The array of a file, or its arrays by name; some formats are read lazily."""
     with reached(path):
         return open_contents(path).saved
 
@@ -275,15 +275,15 @@ def _loaded(given: Any, what: str) -> Any:
     if not isinstance(given, str | os.PathLike):
         return given
     if not Path(given).exists():
-        raise InputError(f"There is no file and no entry {given} to take the {what} from.")
+        raise InputError(f"There is no file and no entry {given}, which was given as {what}.")
     values = _file(given)
     if isinstance(values, Mapping):
-        raise InputError(f"{given} holds several arrays, but one is expected as {what}; save it as .npy.")
+        raise InputError(f"{given} contains several arrays, but {what} must be one array. Save it as .npy.")
     return values
 
 
 def _named(name: str, given: Any) -> dict[str, Any]:
-    """Inputs by name. Of a tuple or list, as loaders give of inputs and labels, the first is the input."""
+    """Inputs by name. In a tuple or list of inputs and labels, as from a loader, the first entry is the input."""
     if isinstance(given, tuple | list) and given:
         given = given[0]
     for key, x in given.items() if isinstance(given, Mapping) else [("", given)]:
@@ -307,7 +307,7 @@ def _array_of(name: str, values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         raise InputError(
-            f"{name} holds entries of different lengths: pad them to one length and give a mask."
+            f"The entries of {name} have different lengths. Pad them to one length and give a mask."
         ) from None
 
 
@@ -317,18 +317,18 @@ def as_tensor(name: str, part: Any) -> Tensor:
         return part.detach()
     array = np.ascontiguousarray(part)
     if array.dtype.kind not in "fiub":
-        texts = " Of a table with texts name the column: column (--column)." if array.dtype.kind in "OUST" else ""
+        texts = " For a table with texts, name the column: column (--column)." if array.dtype.kind in "OUST" else ""
         raise InputError(f"{name} has dtype {array.dtype}, but numbers are expected.{texts}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
-    # A copy where the array may not be written to, of which torch would warn.
+    # Copy read-only arrays, for which torch would print a warning.
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def peeked(batches: Iterator[Batch]) -> tuple[Batch, Iterator[Batch]]:
-    """The first batch, and all of them."""
+    """Return the first batch, and an iterator over all batches including the first."""
     first = next(batches, None)
     if first is None:
         raise InputError("There are no inputs: the data is empty.")
@@ -336,19 +336,19 @@ def peeked(batches: Iterator[Batch]) -> tuple[Batch, Iterator[Batch]]:
 
 
 def byte_view(x: torch.Tensor) -> memoryview:
-    """The bytes of a tensor, of any dtype, also of those that numpy lacks."""
+    """The bytes of a tensor of any dtype, including dtypes that numpy does not have."""
     return x.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 class DataHash:
-    """SHA-256 of every byte of the inputs, the same however they were cut into batches; and of their ids.
+    """SHA-256 of all inputs and of their ids; it does not depend on the batches.
 
-    Inputs that bring hashes of their own are known by these: what a tokeniser or a resizing made of them is not hashed.
+    If inputs have their own hashes, these are used: the output of a tokeniser or of resizing is not hashed.
 
     Parameters
     ----------
     known : str, optional
-        The hash, where it is known already.
+        The hash, if it is already known.
     """
 
     def __init__(self, known: str | None = None) -> None:
@@ -357,7 +357,7 @@ class DataHash:
         self._ids = hashlib.sha256()
 
     def update(self, batch: Batch) -> None:
-        """Take in a batch."""
+        """Add a batch to the hash."""
         if batch.given is not None:
             self._each.setdefault("", hashlib.sha256()).update(b"".join(batch.given))
         for name, x in batch.arrays.items() if batch.given is None and self._known is None else ():
@@ -371,7 +371,7 @@ class DataHash:
         return f"{self.hexdigest()} {self._ids.hexdigest()}"
 
     def hexdigest(self) -> str:
-        """The hash of the inputs up to here; of all, where it is known already."""
+        """The hash of the inputs so far, or of all inputs if it was known."""
         if self._known is not None:
             return self._known
         parts = [f"{name} {digest.hexdigest()}" for name, digest in sorted(self._each.items())]

@@ -1,4 +1,4 @@
-"""One forward pass over a batch: inputs preprocessed, layers pooled, and a sentence where the model refuses."""
+"""One forward pass over a batch: preprocess inputs, pool layers, and explain errors of the model."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Preprocess:
     Attributes
     ----------
     scale : float or None
-        Divide by it; by default 255 for images of bytes, and nothing else.
+        Divisor. Default: 255 for images of bytes, none otherwise.
     mean, std : tuple of float or None
         Subtract and divide by these afterwards, one number or one for each channel.
     channels : {"first", "last"} or None
-        Where the channels of images are. Where it is None, floats are taken as they are; of whole numbers it is found
-        out: last, if only the last axis can be one.
+        Position of the channels of images. If None, floats are not changed; for whole numbers it is inferred: last, if
+        only the last axis can be the channels.
     """
 
     scale: float | None = None
@@ -45,7 +45,7 @@ class Preprocess:
 
     @classmethod
     def of(cls, scale: float | None, mean: Any, std: Any, channels: str | None) -> Preprocess:
-        """Options as people give them, checked."""
+        """Check the options as the user gave them."""
         made = cls(scale, _numbers("mean", mean), _numbers("std", std), channels)
         if made.std is not None and not all(value > 0 for value in made.std):
             raise InputError(f"std is {made.std}, but numbers above 0 are expected.")
@@ -56,27 +56,28 @@ class Preprocess:
         return {"scale": self.scale, "mean": self.mean, "std": self.std, "channels": self.channels}
 
     def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
-        """Refuse bytes of which it cannot be told whether they are pixels or tokens, and tokens to be normalised."""
+        """Refuse bytes that may be pixels or tokens, and normalisation of tokens."""
         if dtype == "uint8" and len(shape) != 4 and self.scale is None:
-            grey = " Images without colours need an axis of channels, as x[:, None]." if len(shape) == 3 else ""
+            grey = " Grey images need an axis of channels: x[:, None]." if len(shape) == 3 else ""
             raise InputError(
-                f"{name} holds bytes of shape {shape}: for pixels give scale=255 (--scale 255), for token ids convert "
+                f"{name} contains bytes of shape {shape}, which may be pixels or token ids. For pixels give scale=255 "
+                f"(--scale 255). For token ids convert "
                 f"it to int64.{grey}"
             )
         if "int" in dtype and dtype != "uint8" and self.scale is None and self != Preprocess():
             raise InputError(
-                f"{name} holds whole numbers ({dtype}), which are taken for token ids: mean, std and channels are for "
-                "images. For pixels give scale=255 (--scale 255)."
+                f"{name} contains whole numbers ({dtype}), which nearid uses as token ids, but mean, std and channels "
+                f"are for images. For pixels give scale=255 (--scale 255)."
             )
 
     def __call__(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """A batch as the model takes it: whole numbers that are no pixels as int64, everything else in `dtype`."""
+        """Convert a batch for the model: whole numbers that are not pixels to int64, everything else to `dtype`."""
         pixels = x.dtype == torch.uint8 or self.scale is not None
         if not pixels and not x.dtype.is_floating_point:
             return x.long()
         x = self._channels_first(x) if x.ndim == 4 else x
         divide = self.scale if self.scale is not None else BYTE if x.dtype == torch.uint8 else None
-        # Images that come with channels last keep that order in memory, in which convolutions are quicker.
+        # Images with channels last keep this memory order, which makes convolutions faster.
         x = x.to(dtype)
         if divide is not None:
             x = x / divide
@@ -87,7 +88,7 @@ class Preprocess:
         return x
 
     def _channels_first(self, x: Tensor) -> Tensor:
-        # Floats may be feature maps of any widths, of which nothing can be told.
+        # Floats may be feature maps of any width, so nothing can be inferred.
         guess = self.channels is None and not x.dtype.is_floating_point and looks_last(tuple(x.shape))
         return x.permute(0, 3, 1, 2) if guess or self.channels == "last" else x
 
@@ -123,9 +124,9 @@ class Forward:
     Attributes
     ----------
     mixed : torch.dtype or None
-        Precision of the products inside, where it is not that of the weights.
+        Precision of products, if it differs from that of the weights.
     contiguous : bool
-        Whether the model needs inputs whose memory is in the order of their axes.
+        Whether the model needs contiguous inputs.
     """
 
     network: Network | OnnxNetwork
@@ -136,9 +137,9 @@ class Forward:
     contiguous: bool = False
 
     def with_layout(self, batch: Batch) -> tuple[Forward, dict[str, Tensor]]:
-        """The way in which a few inputs can go through the model, and what its layers give for them.
+        """Find a memory layout that the model accepts for a few inputs; return it with the outputs of the layers.
 
-        Images with channels last in memory are quicker, but a model that views its maps as rows cannot take them.
+        Images with channels last in memory are faster, but a model that uses `view` on its maps cannot take them.
         """
         try:
             return self, self(batch)[0]
@@ -163,7 +164,7 @@ class Forward:
                 f"A batch of {batch.n} inputs does not fit into the memory of {self.device}. Choose a smaller "
                 "batch_size (--batch-size)."
             ) from None
-        except Exception as error:  # a model may raise anything at inputs that it does not take
+        except Exception as error:  # a model may raise anything for inputs that it does not accept
             if not isinstance(self.network, Network):
                 raise
             raise _refusal(self.network, inputs, error) from error
@@ -172,7 +173,7 @@ class Forward:
     def main_of(self, arrays: Mapping[str, Tensor]) -> str | None:
         """Name of the array that is preprocessed: the single one, the model's main argument, or the only input.
 
-        None where none is, as for an ONNX file that takes bytes.
+        None if no array is preprocessed, as for an ONNX file that takes bytes.
         """
         inputs = [name for name in arrays if name != MASK]
         main = next((name for name in (SINGLE, self.network.main_input()) if name in arrays), None)
@@ -202,15 +203,15 @@ class Forward:
             mask = given == 1
             if bool(((given != 0) & ~mask).any()):
                 raise InputError(
-                    f"{MASK} has values other than 1 (a token) and 0 (padding). Give it as the tokeniser does. If it "
-                    "is to be added to scores, with 0 for tokens and -inf for padding, give (mask == 0)."
+                    f"{MASK} has values other than 1 (a token) and 0 (padding). Give it in the form of the tokeniser. "
+                    f"If it is an additive mask, with 0 for tokens and -inf for padding, give (mask == 0)."
                 )
             if mask.ndim != 2:
                 raise InputError(f"The mask has shape {tuple(mask.shape)}, but (inputs, tokens) is expected.")
             empty = ~mask.any(1)
             if bool(empty.any()):
                 row = batch.start + int(empty.int().argmax())
-                raise InputError(f"The mask of input {row} leaves no token; leave that input out.")
+                raise InputError(f"The mask of input {row} has no token. Leave this input out.")
         main = self.main_of(arrays)
         ready = {name: self._main(x) if name == main else self._plain(x) for name, x in arrays.items()}
         if SINGLE in ready:
@@ -219,7 +220,7 @@ class Forward:
                 return single, mask
             ready = {str(self.network.main_input()): single, **ready}
         if mask is not None and bool(mask.all()) and not self.network.takes_mask:
-            # Nothing is padded, so that the model does not miss it.
+            # Nothing is padded, so the model does not need the mask.
             del ready[MASK]
         if mask is not None and self.network.named:
             ready, mask = unpadded_left(ready, mask)
@@ -234,7 +235,7 @@ class Forward:
 
 
 def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype | None, tuple[Alert, ...]]:
-    """The precision of products to try on a device; where it has none but its own, None and an alert."""
+    """The precision of products to try on a device; None and an alert if the device does not support it."""
     if name is None:
         return None, ()
     name = "bfloat16" if name == "auto" else name
@@ -254,7 +255,7 @@ def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype
 
 
 def _refusal(network: Network, inputs: Inputs, error: Exception) -> InputError:
-    """A sentence with the layer that could not go on and what it was given."""
+    """An error that names the failed layer and the shapes of its inputs."""
     given = {k: tuple(x.shape) for k, x in inputs.items()} if isinstance(inputs, dict) else tuple(inputs.shape)
     layer, shapes = _where(network, inputs)
     at = f" at the layer {layer or type(network.module).__name__}, which got {shapes}" if shapes else ""
@@ -282,12 +283,15 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
 
         return note
 
+    def leave(*_: object) -> None:
+        entered.pop()
+
     for name, module in network.module.named_modules():
         handles.append(module.register_forward_pre_hook(enter(name)))
-        handles.append(module.register_forward_hook(lambda *_: entered.pop() and None))
+        handles.append(module.register_forward_hook(leave))
     try:
         network.call(inputs)
-    except Exception:  # that it fails is known; where is what is asked
+    except Exception:  # the failure is known; only its position is needed
         return entered[-1] if entered else ("", "")
     finally:
         for handle in handles:
@@ -296,6 +300,6 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
 
 
 def _described(x: Tensor) -> str:
-    """Shape, and of whole numbers the range."""
+    """Shape, with the range of whole numbers."""
     range_ = f" of {int(x.min())} to {int(x.max())}" if x.dtype == torch.int64 and x.numel() else ""
     return f"{tuple(x.shape)}{range_}"

@@ -1,4 +1,4 @@
-"""What somebody names as a model: a factory, a file, a folder or a name on the hub, checked before torch is loaded."""
+"""Names of models: a factory, a file, a folder or a name on the hub; checked before torch is loaded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
 ONNX = ".onnx"
-# What transformers models return on request, one for the embeddings and one for each block.
+# Output of transformers models on request: one for the embeddings and one for each block.
 HIDDEN = "hidden_states"
-# More than any configuration, or list of the files of a model, takes.
+# Size limit of a configuration or list of files; real ones are smaller.
 MOST_BYTES = 64 << 20
 
 
@@ -40,17 +40,17 @@ def given_model(
     revision: str | None = None,
     decoder: bool = False,
 ) -> Given:
-    """What a name stands for; refuses what is not there, and options that belong to something else.
+    """Return what a name refers to; raise an error if it does not exist or if options do not apply to it.
 
     Parameters
     ----------
     decoder : bool
-        Whether some weights need no factory.
+        Whether weights of known decoders need no factory.
     """
     text, place = os.fspath(model), local_path(model)
     if is_factory(text):
         if factory is not None or prefix is not None:
-            raise InputError(f"{text} is a factory itself; a factory or a prefix belongs to a file of weights.")
+            raise InputError(f"{text} is already a factory. The options factory and prefix are for a file of weights.")
         refuse_factory(text)
         kind: Literal["factory", "weights", "onnx", "folder", "hub"] = "factory"
     elif holds_weights(place):
@@ -60,7 +60,7 @@ def given_model(
             )
         if factory is None and not decoder:
             raise InputError(
-                f"{place.name} holds weights only. Name what makes their module: factory (--factory) "
+                f"{place.name} contains only weights. Name the function that makes the module: factory (--factory) "
                 "package.module:function."
             )
         if factory is not None:
@@ -69,35 +69,35 @@ def given_model(
     else:
         if factory or prefix:
             raise InputError(
-                f"A factory or a prefix belongs to a file of weights ({weights_suffixes()}), not to {text}."
+                f"The options factory and prefix are for a file of weights ({weights_suffixes()}), not for {text}."
             )
         if decoder and not place.exists():
             raise InputError(
                 f"There is no file {place}; give weights ({weights_suffixes()}) or package.module:function."
             )
         if decoder:
-            raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
+            raise InputError(f"{place.name} is not a file of weights: {weights_suffixes()} are expected.")
         kind = _file_folder_or_hub(text, place)
     if revision and kind not in ("folder", "hub"):
-        raise InputError("A revision belongs to a transformers model, not to a file of weights.")
+        raise InputError("The option revision is for a transformers model, not for a file of weights.")
     return Given(kind, text, place)
 
 
 def _file_folder_or_hub(text: str, place: Path) -> Literal["onnx", "folder", "hub"]:
     if place.suffix.lower() == ONNX and not place.is_dir():
         if not place.is_file():
-            raise InputError(f"There is no file {place}; give an ONNX file that is there.")
+            raise InputError(f"There is no ONNX file {place}.")
         return "onnx"
     if place.is_file():
-        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} or {ONNX} are expected.")
+        raise InputError(f"{place.name} is not a file of weights: {weights_suffixes()} or {ONNX} are expected.")
     if place.is_dir() and not (place / "config.json").is_file():
-        raise InputError(f"{place} is a folder without a config.json, so no transformers model.")
+        raise InputError(f"{place} is not the folder of a transformers model: it has no config.json.")
     if not place.exists() and (text.startswith((".", "/", "~")) or text.count("/") > 1):
         raise InputError(f"There is no file or folder {text}.")
     if find_spec("transformers") is None:
         raise InputError(
-            f"{text} is taken for a transformers model, which needs that library: pip install 'nearid[hf]'. For a "
-            "file of weights give its name, for a function package.module:function."
+            f"{text} looks like the name of a transformers model, which needs this library: pip install 'nearid[hf]'. "
+            f"To use a file of weights, give its name; to use a function, give package.module:function."
         )
     return "folder" if place.is_dir() else "hub"
 
@@ -108,11 +108,11 @@ def is_factory(model: str) -> bool:
 
 
 def refuse_factory(factory: str) -> None:
-    """Refuse what names no function, and a package that is not there; nothing is imported."""
+    """Refuse a name that is not a function, and a missing package; nothing is imported."""
     name, _, attribute = factory.partition(":")
     if not name or not attribute:
-        raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
-    # As `python -m` has it; at the end, so that nothing installed is shadowed by a file that happens to lie here.
+        raise InputError(f"The factory {factory!r} must have the form package.module:function.")
+    # Like `python -m`, but at the end, so that a file in this folder does not shadow an installed package.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     package = name.partition(".")[0]
@@ -124,7 +124,7 @@ def refuse_factory(factory: str) -> None:
 
 
 def holds_weights(path: Path) -> bool:
-    """Whether files of this suffix may hold the weights of a module."""
+    """Whether files with this suffix may contain the weights of a module."""
     known = format_of(path)
     return known is not None and known.weights
 
@@ -135,7 +135,7 @@ def weights_suffixes() -> str:
 
 
 def refuse_layers(given: Given, patterns: Iterable[str] | None) -> None:
-    """Refuse numbered layers that a transformers folder does not have, as its configuration and weights tell."""
+    """Refuse numbered layers that a transformers folder does not have, by its configuration and weights."""
     if given.kind != "folder":
         return
     names = _weights_of(given.place)
@@ -159,7 +159,7 @@ def refuse_length(given: Given, wanted: int | None, *, own: bool) -> None:
     Parameters
     ----------
     own : bool
-        Whether the tokeniser is that of the folder.
+        Whether the tokeniser comes from the folder.
     """
     if wanted is None or given.kind not in ("folder", "onnx"):
         return
@@ -173,13 +173,13 @@ def refuse_length(given: Given, wanted: int | None, *, own: bool) -> None:
 
 
 def _refuse_number(layer: str, parts: list[str], names: list[str]) -> None:
-    """Refuse encoder.layer.9 where encoder.layer has equally built blocks, but fewer.
+    """Refuse, for example, encoder.layer.9 if encoder.layer has fewer blocks.
 
-    Other numbers may be of modules without weights, as activations.
+    Other numbers may belong to modules without weights, such as activations.
     """
     for at in (at for at, part in enumerate(parts) if at and part.isdecimal()):
         before = f"{'.'.join(parts[:at])}."
-        # A checkpoint may have the name of the whole model before.
+        # In a checkpoint, names may begin with the name of the whole model.
         under = [name.partition(before) for name in names]
         blocks: dict[str, set[str]] = {}
         for rest in (rest for start, found, rest in under if found and re.fullmatch(r"([^.]+\.)?", start)):
@@ -199,7 +199,7 @@ def _are_blocks(weights: dict[str, set[str]]) -> bool:
 
 
 def _weights_of(folder: Path) -> list[str]:
-    """Names of the weights of a folder, as far as their files tell without being loaded."""
+    """Names of the weights of a folder, as far as they are known without loading the files."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         return list(_loaded(index).get("weight_map") or ())
@@ -211,7 +211,7 @@ def _weights_of(folder: Path) -> list[str]:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    """What is in a file of JSON; nothing where it is damaged, of which whoever loads the model tells."""
+    """Content of a JSON file; empty if it is damaged (loading the model will report it)."""
     try:
         read = json.loads(path.read_text(encoding="utf-8")) if path.stat().st_size <= MOST_BYTES else None
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The head of a network: the last linear layer, its weights, and the layer that holds what it reads."""
+"""The head of a network: the last linear layer, its weights, and the layer with its input."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nearid.questions.extract.pooling import Pooler
 from nearid.questions.extract.result import Head
 from nearid.questions.extract.taps import GIVEN, blocks
 
-# How classes of transformers end whose head reads the last hidden state of every token.
+# Suffixes of transformers classes whose head uses the last hidden state of every token.
 LANGUAGE = ("LMHeadModel", "ForCausalLM")
-# Pools that leave vectors as they are.
+# Pools that do not change vectors.
 WHOLE = ("mean", "cls", "last", "patches", "flatten")
 
 
 def head_of(network: Network, pool: str | Pooler, *, usual: bool) -> Head | None:
-    """The head of a network; None where it is not known to have one.
+    """The head of a network; None if no head is known.
 
     The head of a transformers model is its output embedding. That of another module is its last block, if that is a
     linear layer.
@@ -29,9 +29,9 @@ def head_of(network: Network, pool: str | Pooler, *, usual: bool) -> Head | None
     Parameters
     ----------
     pool : str or callable
-        How layers become rows: what a head reads must come through it unchanged, or as a mean.
+        How layers become rows. The pool must keep the input of the head unchanged, or take its mean.
     usual : bool
-        Whether all blocks are extracted, so that the last one is known to run.
+        Whether all blocks are extracted, so that the last one certainly runs.
     """
     module = network.module
     if network.pretrained:
@@ -46,9 +46,9 @@ def head_of(network: Network, pool: str | Pooler, *, usual: bool) -> Head | None
 
 
 def folder_head(folder: Path) -> Head | None:
-    """The head of a language model in a folder, whose body alone is run; None where there is none.
+    """The head of a language model in a folder of which only the body is run; None if there is none.
 
-    It counts where it reads the last hidden state, which a pass over a few tokens shows.
+    The head is used only if its input is the last hidden state, which a pass over a few tokens checks.
     """
     import transformers
 
@@ -70,12 +70,14 @@ def folder_head(folder: Path) -> Head | None:
                 return None
             with head.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0])):
                 states = module(torch.arange(4)[None], output_hidden_states=True).hidden_states
-    except Exception:  # the body runs by itself, whatever is wrong with the head
+    except Exception:  # the body runs without the head
         return None
     reads = given and given[0].shape == states[-1].shape and torch.allclose(given[0], states[-1])
     return _head(f"{HIDDEN}.{len(states) - 1}", head) if reads else None
 
 
 def _head(layer: str, module: nn.Linear) -> Head:
-    bias = None if module.bias is None else module.bias.detach().float().numpy(force=True)
+    # torch annotates the bias as never None.
+    without = module.bias is None
+    bias = None if without else module.bias.detach().float().numpy(force=True)
     return Head(layer, module.weight.detach().float().numpy(force=True), bias)

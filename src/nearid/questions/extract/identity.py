@@ -1,4 +1,4 @@
-"""What a torch module computes beside its weights, for a key: attributes, files of code, versions of libraries."""
+"""Identity of a torch module besides its weights, for a key: attributes, files of code, versions of libraries."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from nearid.base.errors import type_of
 from nearid.questions.extract.network import ORIGIN
 
 PLAIN = (int, float, complex, str, bytes, NoneType)
-# Of torch, told by how they print themselves.
+# Types of torch that their repr identifies.
 PRINTED = (torch.device, torch.dtype, torch.layout, torch.memory_format)
 # Packages whose versions are part of every key.
 BOTH = ("torch", "transformers")
 KNOWN = (*BOTH, "numpy", "nearid")
-# What every module has: weights and modules, which are told elsewhere, and hooks.
+# Attributes of every module: weights and modules, which are handled elsewhere, and hooks.
 REGISTRIES = frozenset(vars(nn.Module()))
 FORWARD_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-# Another way of torch to its own weights.
+# Another attribute of torch that refers to the weights.
 DERIVED = ("_flat_weights", "_flat_weight_refs")
 INSTALLED = ("site-packages", "dist-packages")
 # With these, code can come from anywhere.
@@ -40,7 +40,7 @@ ANYWHERE = ("__import__", "exec", "eval")
 
 
 def computed(model: nn.Module) -> Iterator[Any]:
-    """What the rows of a module depend on beside its weights; Unkeyed where that cannot be told for certain."""
+    """Everything that the rows of a module depend on besides its weights; raise Unkeyed if that is not certain."""
     homes = set()
     for name, module in model.named_modules():
         kind = type(module)
@@ -97,9 +97,9 @@ def _public(value: Any) -> str | None:
 
 
 def _code(names: set[str]) -> list[Any]:
-    """Hashes of the user's files that hold these Python modules and all that they import; versions of other packages.
+    """Hashes of the user's files of these Python modules and of all their imports; versions of other packages.
 
-    Plain values of the Python modules count, too: they may have been set since.
+    Plain values of the Python modules count too, because they may have been changed at run time.
     """
     waiting, found, versions = sorted(names), dict[str, Any](), dict[str, list[str]]()
     while waiting:
@@ -115,13 +115,13 @@ def _code(names: set[str]) -> list[Any]:
         module = sys.modules.get(name)
         if module is None:
             if package not in sys.modules and find_spec(package) is None:
-                continue  # it is not there, so that nothing of it can run
+                continue  # it does not exist, so its code cannot run
             raise Unkeyed(f"{name}, which is not imported yet")
         if "." in name:
             waiting.append(name.rpartition(".")[0])
         file = getattr(module, "__file__", None)
         if file is None and hasattr(module, "__path__"):
-            found[name] = None  # a folder without code of its own
+            found[name] = None  # a folder without code
             continue
         if file is None or not file.endswith(".py") or not os.path.isfile(file):
             raise Unkeyed(f"{name}, whose code is in no file")
@@ -132,7 +132,7 @@ def _code(names: set[str]) -> list[Any]:
 
 
 def _imports(name: str, file: Path) -> Iterator[str]:
-    """Names of the Python modules that a file imports, wherever in it."""
+    """Names of the Python modules that a file imports anywhere."""
     module = sys.modules[name]
     home = name if hasattr(module, "__path__") else name.rpartition(".")[0]
     try:
@@ -146,7 +146,7 @@ def _imports(name: str, file: Path) -> Iterator[str]:
             parts = home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*parts, *([node.module] if node.module else [])])
             held = sys.modules.get(base)
-            # What a package does not hold may be a file that was not imported yet.
+            # A name that is not in the package may be a file that was not imported yet.
             inner = [f"{base}.{alias.name}" for alias in node.names if alias.name != "*"]
             names = [
                 base,

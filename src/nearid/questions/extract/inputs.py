@@ -1,4 +1,4 @@
-"""What the data are: texts, pictures or arrays; wrong ones are refused here, before torch is imported."""
+"""Type of the data: texts, pictures or arrays. Wrong data are refused here, before torch is imported."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Options = Mapping[str, Any]
 
 
 class Given(NamedTuple):
-    """Inputs that need no torch to be opened; neither texts nor pictures where they are arrays.
+    """Inputs that are opened without torch; for arrays, both texts and pictures are None.
 
     Attributes
     ----------
     colours : mapping
-        scale, mean and std, as they were given or as the model's image processor has them.
+        scale, mean and std, as given or from the model's image processor.
     shaping : mapping
-        How pictures were brought to one size, for the provenance.
+        How pictures were resized, for the provenance.
     of_model : bool
-        Whether the model's own image processor decided all of it.
+        Whether all of it comes from the model's own image processor.
     """
 
     texts: Texts | None
@@ -52,14 +52,14 @@ def open_inputs(
     for_images: Options,
     for_arrays: Options,
 ) -> Given:
-    """Texts and pictures, checked; of arrays a path is checked. Options for other data are refused.
+    """Open and check texts and pictures; for arrays only the path is checked. Options for other data are refused.
 
     Parameters
     ----------
     ids : array, path or str, optional
-        Names of the inputs; a text names a column with them.
+        Names of the inputs; a string is the name of a column.
     for_texts, for_pictures, for_images, for_arrays : mapping
-        Options by name: of texts; of files of pictures; of images, be they files or arrays; of arrays.
+        Options by name: for texts; for picture files; for images (files or arrays); for arrays.
     """
     if isinstance(data, str | os.PathLike):
         data = local_path(data)
@@ -97,7 +97,7 @@ def open_inputs(
 
 
 def _is_pictures(data: Any) -> bool:
-    """Whether data are a picture, a folder that is nothing else, or a list of paths of pictures."""
+    """Whether data are a picture, a folder of pictures, or a list of paths of pictures."""
     if isinstance(data, Path):
         return data.suffix.lower() in SUFFIXES or (data.is_dir() and format_of(data) is None and not is_saved(data))
     return are_pictures(data)
@@ -106,7 +106,7 @@ def _is_pictures(data: Any) -> bool:
 def _prepared(
     model: Any, revision: str | None, for_pictures: Options, for_images: Options
 ) -> tuple[Shaping, Options, bool]:
-    """Sizes and colours: those that were given, and for the rest those of the model's image processor."""
+    """Sizes and colours: the given ones, and otherwise those of the model's image processor."""
     resize, crop = (sides(name, for_pictures[name]) for name in ("resize", "crop"))
     chosen = {
         "resize": None if resize is None else resize[0] if len(resize) == 1 else resize,
@@ -115,9 +115,9 @@ def _prepared(
     }
     chosen = {name: value for name, value in chosen.items() if value is not None}
     colours = {name: value for name, value in for_images.items() if value is not None}
-    # With all of them given there is nothing to ask the model for.
-    told = {"resize", "crop", "mean", "std"} <= {*chosen, *colours}
-    processor = None if told else open_processor(model, revision)
+    # If all are given, the model's image processor is not needed.
+    complete = {"resize", "crop", "mean", "std"} <= {*chosen, *colours}
+    processor = None if complete else open_processor(model, revision)
     if processor is None:
         return Shaping(**chosen), for_images, False
     own = {"scale": processor.scale, "mean": processor.mean, "std": processor.std}
@@ -125,12 +125,14 @@ def _prepared(
 
 
 def _refuse(kind: str, options: Options) -> None:
-    """Refuse options that the data have no use for."""
+    """Refuse options that do not apply to the data."""
     given = next((name for name, value in options.items() if value is not None), None)
     if given is not None:
-        raise InputError(f"{given} (--{given.replace('_', '-')}) is for {kind}, which the data are not. Leave it out.")
+        raise InputError(
+            f"{given} (--{given.replace('_', '-')}) is for {kind}, but the data are not {kind}. Leave it out."
+        )
 
 
 def _refuse_words(pool: Any) -> None:
     if pool == "words":
-        raise InputError("pool is 'words', but the data are no texts. For token ids choose 'tokens'.")
+        raise InputError("pool is 'words', but the data are not texts. For token ids choose 'tokens'.")

@@ -1,4 +1,4 @@
-"""The model to run: a module, weights with a factory, or a transformers model; how it is called and what it is."""
+"""The model to run: a module, weights with a factory, or a transformers model; its call and its identity."""
 
 import hashlib
 import inspect
@@ -27,7 +27,7 @@ from nearid.questions.extract.users_code import same_draws
 from nearid.questions.extract.weights import load_module
 
 Inputs = Tensor | dict[str, Tensor]
-# A head on top of the hidden states, which checkpoints of other tasks lack.
+# A head on top of the hidden states, which checkpoints of other tasks do not have.
 SPARE = "pooler."
 # Entries of a configuration that change when a model is saved and loaded.
 ORIGIN = ("architectures", "transformers_version", "dtype", "torch_dtype", "name_or_path")
@@ -44,11 +44,11 @@ class Network:
     name : str
         What people are shown.
     loaded : bool
-        Whether it was loaded, so that nobody has chosen a device for it.
+        Whether nearid loaded it, so that the user has not chosen a device for it.
     hashed : bool
-        Whether the provenance tells the hash of the weights, all of which are read for it.
+        Whether the provenance includes the hash of the weights, which requires reading all of them.
     also : tuple of str
-        Layers that are taken beside the chosen ones.
+        Layers to extract in addition to the chosen ones.
     """
 
     module: nn.Module
@@ -70,7 +70,7 @@ class Network:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Libraries that compute, whose versions the provenance tells."""
+        """Libraries that compute the rows; the provenance records their versions."""
         return ("torch", "transformers") if self.pretrained else ("torch",)
 
     def taps(self, patterns: list[str] | None, pool: str | Pooler) -> Taps:
@@ -79,7 +79,7 @@ class Network:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Precision of the weights, which inputs of floats are brought to."""
+        """Precision of the weights; float inputs are converted to it."""
         floats = (p.dtype for p in self.module.parameters() if p.dtype.is_floating_point)
         return next(floats, torch.float32)
 
@@ -89,13 +89,13 @@ class Network:
         return next((p.device for p in self.module.parameters()), torch.device("cpu"))
 
     def place(self, device: Any = None) -> torch.device:
-        """The device to run on: as named, or where the module is; for a loaded model a GPU where there is one."""
+        """The device to run on: the given one, or that of the module; for a loaded model a GPU if there is one."""
         if device is None and not self.loaded:
             return self.device
         return torch_device("auto" if device is None else device)
 
     def main_input(self) -> str | None:
-        """Name of the argument that a single array is for; None where a plain module does not tell."""
+        """Name of the argument for a single array; None if a plain module does not show it."""
         if self.pretrained:
             return str(self.module.main_input_name)
         try:
@@ -124,14 +124,14 @@ class Network:
 
     @contextmanager
     def evaluating(self, device: torch.device) -> Iterator[None]:
-        """The module on a device, in evaluation mode and without gradients; all as it was afterwards."""
+        """Run with the module on a device, in evaluation mode and without gradients; restore its state afterwards."""
         modes = [(module, module.training) for module in self.module.modules()]
         home = self.device
         try:
             self.module.eval()
             if device != home:
                 self.module.to(device)
-            # Not inference mode: its tensors break modules that keep buffers of what they saw.
+            # No inference mode: its tensors break modules that store buffers of their inputs.
             with torch.no_grad(), same_draws(), self._whole():
                 yield
         finally:
@@ -156,7 +156,7 @@ class Network:
         }
 
     def fingerprint(self) -> str:
-        """SHA-256 of the architecture as it prints itself, of its configuration, and of every weight and buffer."""
+        """SHA-256 of the printed architecture, of the configuration, and of every weight and buffer."""
         digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", repr(self.module)).encode())
         if self.pretrained:
             digest.update(configuration(self.module).encode())
@@ -176,7 +176,9 @@ def open_network(
         return model
     if isinstance(model, nn.Module):
         if factory or prefix or revision:
-            raise InputError("A factory, a prefix or a revision belongs to a model that is loaded, not to a module.")
+            raise InputError(
+                "The options factory, prefix and revision are for a model that nearid loads, not for a module."
+            )
         return Network(model, type(model).__name__)
     if not isinstance(model, str | os.PathLike):
         raise InputError(
@@ -191,25 +193,27 @@ def open_network(
         module = load_module(given.text if alone else str(given.place), factory=factory, prefix=prefix)
         return Network(module, given.text if alone else given.place.name, loaded=True)
     module, alerts = load_pretrained(given, revision)
-    # Of a folder the name alone, wherever it lies.
+    # For a folder, only its name, not its path.
     name = given.place.resolve().name if given.kind == "folder" else given.text
     return Network(module, name, alerts, loaded=True)
 
 
 def torch_device(name: str) -> torch.device:
-    """A device that is there, by its name, or "auto" for a GPU where there is one."""
+    """An available device by name; "auto" is a GPU if there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(f"The device {name!r} is not available here; choose cpu, or auto. ({error})") from error
+        raise InputError(
+            f"The device {name!r} is not available on this machine. Choose cpu or auto. ({error})"
+        ) from error
     return device
 
 
 def load_pretrained(given: Given, revision: str | None) -> tuple[nn.Module, tuple[Alert, ...]]:
-    """A model of a folder or of the hub, never running code that comes with it; and alerts."""
+    """Load a model from a folder or the hub, without running its own code; return it with alerts."""
     from transformers import AutoModel
 
     name, local = given.text, given.kind == "folder"
@@ -231,30 +235,31 @@ def load_pretrained(given: Given, revision: str | None) -> tuple[nn.Module, tupl
     missing = sorted(map(str, info.get("missing_keys") or ()))
     if any(not key.startswith(SPARE) for key in missing):
         raise InputError(
-            f"The weights of {name} lack {few(missing)}, which would be drawn at random: the checkpoint is of "
-            "another architecture, or not whole."
+            f"The weights of {name} do not contain {few(missing)}, which would then be random. The checkpoint is "
+            f"incomplete or has another architecture."
         )
     if not missing:
         return module, ()
-    # Drawn at random, it would differ each time.
+    # Random weights would differ each time.
     module.pooler = None
     sentence = f"{name} has no weights for its pooler, so nearid left it out. The hidden states do not depend on it."
     return module, (Alert("no_pooler", sentence),)
 
 
 def reason(error: Exception) -> str:
-    """Why a model was not loaded; where the library would advise to run what comes with it, words of our own."""
+    """Why a model was not loaded; without the library's advice to run code of the model."""
     message = " ".join(str(error).split())
     if "trust_remote_code" in message:
-        return "it brings code of its own, which nearid never runs"
+        return "it needs its own code, which nearid never runs"
     if "weights_only" in message:
-        return "its weights are a pickle with more than tensors, which could run code; save them as .safetensors"
+        return "its weights are a pickle with other objects than tensors, which could run code; save them as "
+        ".safetensors"
     return message[:300].rstrip(" .")
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the bars and reports of the library: what matters of them is told in a sentence."""
+    """Silence the progress bars and reports of the library; alerts report what matters."""
     from transformers import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -269,26 +274,26 @@ def quiet() -> Iterator[None]:
 
 
 def configuration(module: nn.Module) -> str:
-    """What the weights do not tell, such as the number of heads; without where the model comes from."""
+    """Configuration that is not in the weights, such as the number of heads; without the origin of the model."""
     config: Any = module.config
     entries = {key: value for key, value in config.to_dict().items() if key not in ORIGIN and not key.startswith("_")}
     return json.dumps(entries, sort_keys=True, default=str)
 
 
 def positions(module: nn.Module) -> str:
-    """How many tokens a model can take, where it tells, to go on a sentence."""
+    """The largest number of tokens of a model, if known, as the end of a sentence."""
     most = getattr(module.config, "max_position_embeddings", None)
     return f", of at most {most} tokens" if isinstance(most, int) else ""
 
 
 def options(module: nn.Module, inputs: dict[str, Tensor]) -> dict[str, Any]:
-    """What the forward pass is asked for beside the inputs: hidden states, and every patch in its place."""
+    """Additional arguments of the forward pass: request hidden states, and every patch in order."""
     config: Any = module.config
     options: dict[str, Any] = {"output_hidden_states": True, "return_dict": True}
     if getattr(config, "use_cache", False):
         options["use_cache"] = False
     if hasattr(config, "mask_ratio") and "pixel_values" in inputs and "noise" not in inputs:
-        # Masked autoencoders keep the patches of least noise, in its order. All of them, in order.
+        # Masked autoencoders keep the patches with the least noise, in this order. This noise keeps all, in order.
         pixels = inputs["pixel_values"]
         count = (config.image_size // config.patch_size) ** 2
         options["noise"] = torch.arange(count, device=pixels.device, dtype=torch.float32).expand(len(pixels), -1)
@@ -297,7 +302,7 @@ def options(module: nn.Module, inputs: dict[str, Tensor]) -> dict[str, Any]:
 
 @contextmanager
 def seeing_all(module: nn.Module) -> Iterator[None]:
-    """Let a masked autoencoder see whole images meanwhile: states of a random quarter of the patches say little."""
+    """Let a masked autoencoder see whole images inside the `with` block, not a random quarter of the patches."""
     config: Any = module.config
     ratio = getattr(config, "mask_ratio", None)
     if ratio is None:
@@ -311,7 +316,7 @@ def seeing_all(module: nn.Module) -> Iterator[None]:
 
 
 def unpadded_left(inputs: dict[str, Tensor], mask: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-    """Inputs with the tokens moved to the left and the padding to the right, where positions count from 0.
+    """Move tokens to the left and padding to the right, so that positions count from 0.
 
     Parameters
     ----------
@@ -326,7 +331,7 @@ def unpadded_left(inputs: dict[str, Tensor], mask: Tensor) -> tuple[dict[str, Te
     def move(name: str, value: Tensor) -> Tensor:
         if value.shape == mask.shape:
             return value.gather(1, order)
-        # Tokens that come as vectors; other arrays of more axes, such as images, have no tokens.
+        # Tokens given as vectors. Other arrays with more axes, such as images, have no tokens.
         return value[torch.arange(len(value))[:, None], order] if name == EMBEDDED else value
 
     return {name: move(name, value) for name, value in inputs.items()}, mask.gather(1, order)

@@ -1,4 +1,4 @@
-"""The axis of a tensor along which the inputs of a batch are, found out by runs of the graph."""
+"""Find the batch axis of a tensor by running the graph."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Rows of a batch may differ by this share of the largest number from the same rows alone: kernels round differently.
+# Outputs of a row in a batch and alone may differ by this share of the largest number: kernels round differently.
 ROUNDED = 1e-3
-# Where one input changes, the others may change by this share of it: some quantisation follows the whole batch.
+# If one input changes, the others may change by this share: some quantisation depends on the whole batch.
 STRAY = 0.1
 
 
@@ -20,16 +20,16 @@ def grown_axis(two: Sequence[int], three: Sequence[int]) -> int | None:
 
 
 def moved_axis(size: int, equal: np.ndarray, *others: np.ndarray, layout: int | None = None) -> int | None:
-    """The axis of a fixed number of inputs; None where it cannot be told.
+    """The batch axis for a fixed number of inputs; None if it cannot be found.
 
     Parameters
     ----------
     equal : ndarray
         The tensor for inputs that are all equal.
     others : ndarray
-        The tensor where the first input is another one, and where the last is; none for a size of 1.
+        The tensor with another first input, and with another last input; empty for a size of 1.
     layout : int or None
-        The axis by the definition of the operator, for those of recurrent nets.
+        The axis by the definition of the operator, for recurrent operators.
     """
     if any(other.shape != equal.shape for other in others):
         return None
@@ -40,13 +40,13 @@ def moved_axis(size: int, equal: np.ndarray, *others: np.ndarray, layout: int | 
         if length == size and _distance(equal, equal.take([0], at)).max(initial=0.0) <= nearly
     ]
     changes = [_distance(other, equal) for other in others]
-    # A layer that is silent for these inputs tells nothing.
+    # A layer that is 0 for these inputs shows nothing.
     if any(change.any() for change in changes):
         ends = (0, size - 1)
         axes = [at for at in axes if all(_only(x, at, end) for x, end in zip(changes, ends, strict=True))]
     if len(axes) > 1 and layout in axes:
         return layout
-    # Of axes for a single input any leads to the same numbers.
+    # With a single input, all candidate axes give the same numbers.
     return axes[0] if len(axes) == 1 or (axes and size == 1) else None
 
 
@@ -56,6 +56,6 @@ def _distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _only(change: np.ndarray, axis: int, place: int) -> bool:
-    """Whether one slice along an axis changes, and the others hardly do."""
+    """Whether one slice along an axis changes, and the others almost do not."""
     slices = change.max(axis=tuple(at for at in range(change.ndim) if at != axis))
     return bool(np.delete(slices, place).max() <= STRAY * slices[place] > 0)

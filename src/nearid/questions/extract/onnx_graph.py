@@ -17,17 +17,17 @@ from nearid.arrays.reading import damage_told, reached
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory, readable
 
-# Operators that onnxruntime itself brings. Functions that a model defines are made of them.
+# Operators that are part of onnxruntime. Functions that a model defines consist of them.
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft")
-# No single ONNX file can be larger; larger models keep their weights in files beside.
+# Largest size of an ONNX file; larger models store their weights in separate files.
 LARGEST = (1 << 31) - 1
-# A file is held as bytes, as a graph and as what runs.
+# Copies in memory: the bytes, the graph and the session.
 COPIES = 3
 # A name of external data that stands for an address in memory.
 ADDRESS = "_ORT_MEM_ADDR_"
 # The first output, where no tensor has this name.
 WHOLE = "output"
-# Operators with weights, whose outputs are layers by default; at most so many of them.
+# Operators with weights, whose outputs are the default layers, and their largest number.
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN", "QLinearConv", "MatMulInteger")
 MOST = 16
 # Operators whose output of three axes has channels before positions, and those that give tokens.
@@ -36,9 +36,9 @@ TOKENS = ("Gemm", "MatMul", "LayerNormalization", "Gather", "LSTM", "GRU", "RNN"
 
 
 class Declared(NamedTuple):
-    """What a graph declares of an input: numpy's name of its type, and its axes, None for those of any size.
+    """Declaration of an input: numpy's name of its type, and its axes (None for any size).
 
-    Without any axes declared `axes` is None.
+    If no axes are declared, `axes` is None.
     """
 
     dtype: str
@@ -50,7 +50,7 @@ class Declared(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """A tensor of the graph that is taken; `part` is a place along its first axis after that of the inputs."""
+    """A tensor of the graph to extract; `part` is an index along its first axis after the batch axis."""
 
     name: str
     tensor: str
@@ -60,12 +60,12 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True)
 class OnnxGraph:
-    """A graph that was read and found sound.
+    """A graph that was read and checked.
 
     Attributes
     ----------
     proto : onnx.ModelProto
-        As in the file; weights in other files are not loaded.
+        Content of the file; weights in other files are not loaded.
     """
 
     path: Path
@@ -78,13 +78,13 @@ class OnnxGraph:
 
     @cached_property
     def inputs(self) -> dict[str, Declared]:
-        """What the model takes; weights may be listed among the inputs in files of old."""
+        """Inputs of the model, without weights (old files list weights among the inputs)."""
         weights = {tensor.name for tensor in self.proto.graph.initializer}
         return {value.name: _declared(value) for value in self.proto.graph.input if value.name not in weights}
 
     @cached_property
     def outputs(self) -> list[str]:
-        """Names of what the model gives."""
+        """Names of the outputs of the model."""
         return [value.name for value in self.proto.graph.output]
 
     @cached_property
@@ -94,7 +94,7 @@ class OnnxGraph:
         return [*made, *(name for name in self.outputs if name not in set(made))]
 
     def layers(self, patterns: Sequence[str] | None) -> list[Layer]:
-        """The tensors that patterns mean, in the order in which they are computed."""
+        """The tensors that match patterns, in the order in which they are computed."""
         if patterns is None:
             return [Layer(name, name, None, False) for name in self._usual()]
         found: dict[str, Layer] = {}
@@ -121,9 +121,9 @@ class OnnxGraph:
         return int(part)
 
     def _usual(self) -> list[str]:
-        """Outputs of the numbered blocks, where nodes are named after some; else of nodes with weights; and the last.
+        """Default layers: outputs of the numbered blocks, or else of nodes with weights; and the last output.
 
-        Exporters name a node after the module it is of, as /encoder/layer.0/output/Add.
+        Exporters name a node after its module, such as /encoder/layer.0/output/Add.
         """
         blocks: dict[str, str] = {}
         for node in self.proto.graph.node:
@@ -153,7 +153,7 @@ class OnnxGraph:
         return {name: 2 if at == 0 else 1 for node in nodes for at, name in enumerate(node.output) if name}
 
     def carried(self, carry: Mapping[str, str] | None) -> dict[str, str]:
-        """Inputs that take an output of the step before, checked."""
+        """Check and return the inputs that take an output of the previous step."""
         pairs = {str(taking): str(giving) for taking, giving in (carry or {}).items()}
         for taking, giving in pairs.items():
             if taking not in self.inputs:
@@ -166,7 +166,7 @@ class OnnxGraph:
 
     @cached_property
     def _inner(self) -> dict[str, str]:
-        """Tensors inside branches and loops, with the node that these are of."""
+        """Tensors inside branches and loops, with their node."""
         outer = set(self.tensors)
         return {
             name: node.name or node.op_type
@@ -192,7 +192,7 @@ class OnnxGraph:
 
 
 def open_graph(path: Path) -> OnnxGraph:
-    """The graph of an ONNX file; refuses damaged files, operators of its own, and weights outside of its folder."""
+    """Open an ONNX file; refuse damaged files, custom operators, and weights outside of its folder."""
     try:
         import onnx
     except ModuleNotFoundError:
@@ -200,12 +200,12 @@ def open_graph(path: Path) -> OnnxGraph:
     with reached(path):
         size = path.stat().st_size
         if not 0 < size <= LARGEST:
-            raise InputError(f"{path.name} has {size:,} bytes; an ONNX file has between 1 byte and 2 GB.")
+            raise InputError(f"{path.name} has {size:,} bytes, but an ONNX file has between 1 byte and 2 GB.")
         check_memory(path.name, COPIES * size, "Run it on a machine with more.")
         with damage_told(path.name, "ONNX file"):
             proto = onnx.load_model(path, format="protobuf", load_external_data=False)
     if not proto.graph.node or not proto.graph.output:
-        raise InputError(f"{path.name} is not a whole ONNX file: it holds no network. Write or copy it again.")
+        raise InputError(f"{path.name} is not a whole ONNX file: it contains no network. Write or copy it again.")
     _refuse_operators(path.name, proto)
     external_files(path, proto)
     return OnnxGraph(path, proto)
@@ -217,7 +217,7 @@ def _refuse_operators(name: str, proto: Any) -> None:
         if node.domain not in DOMAINS and (node.domain, node.op_type) not in own:
             raise InputError(
                 f"{name} uses the operator {node.op_type} of {node.domain!r} (node {node.name or 'without a name'}), "
-                "which needs a library of operators; nearid never loads one. Export the model with standard operators."
+                "which needs a custom library. nearid never loads one. Export the model with standard operators."
             )
 
 
@@ -228,19 +228,19 @@ def external_files(path: Path, proto: Any) -> set[Path]:
     for tensor in _tensors(proto):
         if tensor.data_location != tensor.EXTERNAL:
             continue
-        told = {entry.key: entry.value for entry in tensor.external_data}
-        location = told.get("location", "")
+        external = {entry.key: entry.value for entry in tensor.external_data}
+        location = external.get("location", "")
         place = Path(os.path.realpath(os.path.join(folder, location)))
         if not location or ADDRESS in location or os.path.isabs(location) or Path(folder) not in place.parents:
             raise InputError(
-                f"{path.name} keeps the weights {tensor.name} in {location!r}, outside of its own folder; nearid does "
-                "not read there. Put that file beside the model and export it again."
+                f"{path.name} stores the weights {tensor.name} in {location!r}, outside of its own folder, where "
+                f"nearid does not read. Export the model again with this file beside it."
             )
         if not place.is_file():
             raise InputError(f"{path.name} keeps the weights {tensor.name} in {location!r}, which is not there.")
         sizes.setdefault(place, place.stat().st_size)
         try:
-            offset, length = (int(told.get(key, 0)) for key in ("offset", "length"))
+            offset, length = (int(external.get(key, 0)) for key in ("offset", "length"))
         except ValueError:
             offset = length = -1
         end = offset + length
@@ -254,7 +254,7 @@ def external_files(path: Path, proto: Any) -> set[Path]:
 
 
 def _nodes(proto: Any) -> Iterator[Any]:
-    """All nodes of a model, those inside of branches, loops and functions too."""
+    """All nodes of a model, including those inside branches, loops and functions."""
     for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
         for node in nodes:
             yield node
@@ -295,7 +295,7 @@ def _declared(value: Any) -> Declared:
 
     kind = value.type.tensor_type
     if not kind.elem_type:
-        raise InputError(f"The input {value.name} of the model is no tensor, but a sequence or map; nearid gives none.")
+        raise InputError(f"The input {value.name} of the model is a sequence or map, but nearid supports only tensors.")
     dtype = tensor_dtype_to_np_dtype(kind.elem_type)
     if not kind.HasField("shape"):
         return Declared(str(dtype), None)

@@ -1,4 +1,4 @@
-"""An ONNX model on the CPU: named inputs in batches of any or of a fixed size, states from step to step, layers out."""
+"""An ONNX model on the CPU: named inputs in batches of any or fixed size, states between steps, and its layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nearid.questions.extract.onnx_graph import Layer, OnnxGraph
 from nearid.questions.extract.pooling import Pooler, pooled
 from nearid.questions.extract.words import WordTokens
 
-# Types of layers by onnxruntime's names: patterns take those of floats, exact names those of whole numbers as well.
+# Types of layers by onnxruntime's names: patterns match only floats, exact names also whole numbers.
 FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
 WHOLE_NUMBERS = tuple(f"tensor({sign}int{bits})" for sign in ("", "u") for bits in (8, 16, 32, 64))
 # Where onnxruntime looks for the weights of a model that it is given as bytes.
@@ -35,7 +35,7 @@ class OnnxNetwork:
     Parameters
     ----------
     carry : mapping of str to str, optional
-        Inputs that take, at each step of a sequence, what an output gave at the step before.
+        Inputs that receive, at each step of a sequence, an output of the previous step.
     """
 
     pretrained, named, loaded = False, True, True
@@ -46,24 +46,24 @@ class OnnxNetwork:
         self._carry = graph.carried(carry)
         self._main = next(name for name in graph.inputs if name not in self._carry)
         axes = graph.inputs[self._main].axes
-        # Inputs that go through at once; any number where the graph leaves that axis open.
+        # Inputs per run; any number if the graph does not fix the batch axis.
         self._size: int | None = axes[0] if axes else None
-        # Of each tensor that is taken, the axis along which its inputs are; None where none is.
+        # Batch axis of each extracted tensor; None if it has none.
         self._axes: dict[str, int | None] = {}
-        # Whether the graph has no axis for inputs, so that each is run on its own.
+        # Whether the graph has no batch axis, so that each input runs separately.
         self._alone = False
         self._session: Any = None
         self._fetched: list[str] = []
 
     @property
     def dtype(self) -> torch.dtype:
-        """Precision of the first input, or float32 where it holds no floats."""
+        """Precision of the first input, or float32 if it is not a float."""
         known = {"float16": torch.float16, "float64": torch.float64}
         return known.get(self.graph.inputs[self._main].dtype, torch.float32)
 
     @property
     def whole_numbers(self) -> bool:
-        """Whether the first input takes whole numbers, such as tokens or bytes of images, left as they are."""
+        """Whether the first input takes whole numbers, such as tokens or bytes of images, without scaling."""
         return self.graph.inputs[self._main].dtype.removeprefix("u").startswith("int")
 
     @property
@@ -73,13 +73,13 @@ class OnnxNetwork:
 
     @property
     def steps(self) -> bool:
-        """Whether the axis after the first is one of steps, which are run one by one."""
+        """Whether the second axis has steps that run one by one."""
         return bool(self._carry)
 
     def place(self, device: Any = None) -> torch.device:
         """The CPU; other devices are refused."""
         if str(device or "auto") not in ("auto", "cpu"):
-            raise InputError(f"An ONNX model runs on the CPU here, not on {device}; leave the device out.")
+            raise InputError(f"nearid runs ONNX models only on the CPU, not on {device}. Leave the device out.")
         return torch.device("cpu")
 
     def main_input(self) -> str:
@@ -102,7 +102,7 @@ class OnnxNetwork:
         }
 
     def taps(self, patterns: Sequence[str] | None, pool: str | Pooler) -> OnnxTaps:
-        """The chosen layers; what they give becomes an output of the graph, in memory."""
+        """The chosen layers; they become outputs of the graph, in memory."""
         layers = self.graph.layers(patterns)
         self._session = _session(self.graph, [*(layer.tensor for layer in layers), *self._carry.values()])
         types = {output.name: output.type for output in self._session.get_outputs()}
@@ -121,7 +121,7 @@ class OnnxNetwork:
         n = len(arrays[self._main])
         size = self._size or n
         parts = [self._part({k: a[at : at + size] for k, a in arrays.items()}, size) for at in range(0, n, size)]
-        # An axis of inputs that was not found leaves the tensor out.
+        # Tensors without a batch axis are left out.
         names = [name for name in self._fetched if self._axes[name] is not None]
         return {name: torch.from_numpy(np.concatenate([part[name] for part in parts])[:n]) for name in names}
 
@@ -136,9 +136,9 @@ class OnnxNetwork:
             raise InputError(f"{self.name} has no input named {few(strange)}. {takes}")
         if missing:
             raise InputError(
-                f"{self.name} also takes {few(missing)}: give a dict (or an .npz file) with an entry for each input of "
-                f"the model, by name, one value per input of the data. {takes} A state that goes on from step to step: "
-                "carry={'state_in': 'state_out'} (--carry state_in=state_out)."
+                f"{self.name} also takes {few(missing)}: give a dict (or an .npz file) with one entry for each input "
+                f"of the model, by name, with one value per example. {takes} For a state that is passed from step to "
+                f"step: carry={'state_in': 'state_out'} (--carry state_in=state_out)."
             )
         return {name: self._typed(name, x.numpy(force=True)) for name, x in given.items()}
 
@@ -146,14 +146,15 @@ class OnnxNetwork:
         dtype = self.graph.inputs[name].dtype
         if dtype == "object":
             raise InputError(
-                f"The input {name} of {self.name} takes text, which nearid cannot give. Export it without that."
+                f"The input {name} of {self.name} takes text, which nearid does not support. Export the model without "
+                f"this input."
             )
         if x.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
-            raise InputError(f"The input {name} of {self.name} takes {dtype}, but the data holds fractions.")
+            raise InputError(f"The input {name} of {self.name} takes {dtype}, but the data contains fractions.")
         return x.astype(dtype, copy=False)
 
     def _learn(self, arrays: Arrays) -> None:
-        """Find the axis of the inputs in every tensor, and whether they influence one another."""
+        """Find the batch axis of every tensor, and check that inputs do not influence each other."""
         axes = self.graph.inputs[self._main].axes
         x = arrays[self._main]
         if axes is not None and x.ndim == len(axes) + 1 and not self.steps:
@@ -164,7 +165,7 @@ class OnnxNetwork:
             try:
                 two, three = (self._raw({k: np.repeat(a, n, 0) for k, a in last.items()}) for n in (2, 3))
             except InputError:
-                # Some graphs leave the axis open, but have one number of inputs in their shapes.
+                # Some graphs do not fix the axis, but accept only one number of inputs.
                 self._raw(last)
                 self._size = 1
             else:
@@ -174,12 +175,12 @@ class OnnxNetwork:
         self._axes = self._moving({name: self._step(name, a, 0) for name, a in arrays.items()}, self._size)
 
     def _moving(self, arrays: Arrays, size: int) -> dict[str, int | None]:
-        """Of each tensor the axis along which a change goes with the one input that differs from all others.
+        """For each tensor, the axis along which a change follows the one input that differs from all others.
 
-        Sizes alone do not tell: there may be as many directions or steps as inputs.
+        Sizes alone are not enough: there may be as many directions or steps as inputs.
         """
         x = arrays[self._main]
-        # The input that is least like the last one.
+        # The input that is least similar to the last one.
         other = int((x != x[-1:]).reshape(len(x), -1).sum(1).argmax())
         equal = {name: np.repeat(a[-1:], size, 0) for name, a in arrays.items()}
         runs = [self._raw(equal)]
@@ -206,7 +207,7 @@ class OnnxNetwork:
             largest = np.abs(rows.astype(float)).max(initial=0.0)
             if self._axes[name] is not None and off > ROUNDED * largest:
                 sentence = (
-                    f"{self.name} gives an input other numbers in a batch than alone. In {name} they differ by "
+                    f"{self.name} gives different numbers for an input in a batch and alone. In {name} they differ by "
                     f"{off / largest:.1%} of the largest number. Inputs influence one another, for example by "
                     "quantisation that depends on the batch. batch_size=1 (--batch-size 1) keeps them apart. If the "
                     "first axis is time, add an axis for the inputs: (inputs, time, ...)."
@@ -215,7 +216,7 @@ class OnnxNetwork:
                 return
 
     def _part(self, arrays: Arrays, size: int) -> Arrays:
-        """Tensors for at most `size` inputs, filled up where the graph takes just so many."""
+        """Tensors for at most `size` inputs, padded if the graph takes exactly this number."""
         rows = len(arrays[self._main])
         if self._size is not None and rows < size:
             arrays = {name: np.concatenate([a, np.repeat(a[-1:], size - rows, 0)]) for name, a in arrays.items()}
@@ -236,14 +237,14 @@ class OnnxNetwork:
         return {name: np.stack(values, 1) for name, values in each.items()}
 
     def _step(self, name: str, x: np.ndarray, at: int) -> np.ndarray:
-        """An input at one of the steps, where it has an axis for them."""
+        """An input at one step, if it has an axis of steps."""
         axes = self.graph.inputs[name].axes
         if not self.steps or name in self._carry or not axes or x.ndim != len(axes) + 1:
             return x
         return x[:, at]
 
     def _raw(self, arrays: Arrays) -> Arrays:
-        """Tensors as the graph gives them; states that are not given begin with zeros."""
+        """Raw tensors of the graph; states that are not given start at zero."""
         n = len(arrays[self._main])
         for name in self._carry.keys() - arrays.keys():
             arrays = {**arrays, name: self._zeros(name, n)}
@@ -257,7 +258,7 @@ class OnnxNetwork:
     def _first(self, raw: Arrays) -> Arrays:
         """Tensors with the inputs along the first axis."""
         if self._alone:
-            # Convolutions have an axis for one input in any case.
+            # Convolutions always have a batch axis.
             has_axis = self.graph.maps
             return {name: x if name in has_axis and x.shape[0] == 1 else x[None] for name, x in raw.items()}
         return {name: np.ascontiguousarray(np.moveaxis(x, self._axes[name] or 0, 0)) for name, x in raw.items()}
@@ -268,14 +269,14 @@ class OnnxNetwork:
         others = [size for at, size in enumerate(declared.axes or ()) if at != axis and size is not None]
         if axis is None or len(others) < len(declared.axes or ()) - 1:
             raise InputError(
-                f"The state {name} of {self.name} is {declared}, so nearid cannot see how it begins for each input. "
-                f"Give its first value as an entry {name!r} of the data; a model without an axis for inputs takes "
-                "whole sequences, without carry."
+                f"The state {name} of {self.name} is {declared}, so nearid cannot infer its first value. Give the "
+                f"first value as an entry {name!r} of the data. A model without a batch axis takes whole sequences, "
+                f"without carry."
             )
         return np.zeros([n, *others], declared.dtype)
 
     def _feed(self, name: str, x: np.ndarray) -> np.ndarray:
-        """An input as the graph takes it: the axis of inputs where the graph has it, or one value for all."""
+        """An input in the form of the graph: with its batch axis in the right place, or one value for all."""
         axes = self.graph.inputs[name].axes
         if axes is None or x.ndim == len(axes):
             return np.ascontiguousarray(np.moveaxis(x, 0, self._axis_of(name) or 0))
@@ -291,9 +292,9 @@ class OnnxNetwork:
         return np.ascontiguousarray(x[0])
 
     def _axis_of(self, name: str) -> int | None:
-        """The axis of the inputs in an input: the first of any size, or of the size that goes through at once."""
+        """The batch axis of an input: the first axis of any size, or of the batch size."""
         axes = self.graph.inputs[name].axes or ()
-        # A state has the axes of the output that it is taken from.
+        # A state has the same axes as its output.
         given = self._axes.get(self._carry.get(name, ""))
         if given is not None and given < len(axes) and axes[given] in (None, self._size):
             return given
@@ -322,7 +323,7 @@ class OnnxTaps:
         graph = self._network.graph
         steps = x.shape[1] if self._network.steps else None
         if steps is not None:
-            # Each step of each input is pooled to a row, and these are the tokens of the input.
+            # Each step of each input is pooled to a row; these rows are the tokens of the input.
             x = x.flatten(0, 1)
         if layer.tensor in graph.recurrent and x.ndim > graph.recurrent[layer.tensor]:
             x = x.flatten(graph.recurrent[layer.tensor])
@@ -340,12 +341,10 @@ class OnnxTaps:
         return pooled(layer.name, rows, n, self._pool, mask)
 
     def refuse_silent(self, pooled: Mapping[str, Tensor]) -> None:
-        """Refuse layers that do not depend on the inputs, where they were asked for by name; and no layer at all."""
+        """Refuse named layers that do not depend on the inputs, and the case of no layer at all."""
         for layer in self._layers:
             if layer.wanted and layer.name not in pooled:
-                raise InputError(
-                    f"The layer {layer.name} has no axis along which the inputs are. Leave it out, or name a later one."
-                )
+                raise InputError(f"The layer {layer.name} has no batch axis. Leave it out, or choose a later one.")
         if not pooled:
             raise InputError(f"None of the chosen layers of {self._network.name} gives a row for each input.")
 
@@ -363,10 +362,10 @@ def _session(graph: OnnxGraph, names: Sequence[str]) -> Any:
     there = {output.name for output in proto.graph.output}
     proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(names) if name not in there)
     options = onnxruntime.SessionOptions()
-    # As many threads as torch has; sums are not shared out among them, so that their number changes no bit.
+    # As many threads as torch. Sums are not split among threads, so the number of threads does not change the result.
     options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
     options.use_deterministic_compute = True
-    # What goes wrong is raised; the rest is not for the user.
+    # Errors are raised; other messages are not for the user.
     options.log_severity_level = 4
     options.add_session_config_entry(FOLDER, str(graph.path.parent.resolve()))
     try:
@@ -377,7 +376,7 @@ def _session(graph: OnnxGraph, names: Sequence[str]) -> Any:
 
 
 def _why(error: Exception) -> str:
-    """What onnxruntime says, without where in its own code it stopped."""
+    """The message of onnxruntime, without the position in its own code."""
     message = " ".join(str(error).split()).rpartition("Status Message: ")[2]
     message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(h|cc):\d+ |(\S+ )?onnxruntime::[^)]*\) ", "", message)
     return message[:300].rstrip(" .")

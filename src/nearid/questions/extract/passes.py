@@ -1,4 +1,4 @@
-"""Batches through the model, rows to the disk beside it, and what made them."""
+"""Run batches through the model, write rows to disk at the same time, and record the provenance."""
 
 import platform
 import sys
@@ -25,23 +25,23 @@ from nearid.questions.extract.pooling import token_id_type, token_ids, word_ids
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import AGAIN, Store
 
-# Batches that may wait for the disk while the next is computed.
+# Number of batches that may wait for the disk while the next one is computed.
 AHEAD = 2
-# Inputs that show what the layers give, before anything is written: at most so many.
+# Largest number of inputs for a first pass that shows the outputs of the layers, before anything is written.
 PROBE = 3
-# Pools that give several rows of an input.
+# Pools with several rows per input.
 SEVERAL = ("tokens", "words")
 
 Blocks = dict[str, np.ndarray]
 
 
 class Run:
-    """An extraction for which everything is open.
+    """An extraction that is ready to run.
 
     Parameters
     ----------
     options : dict
-        As they go into the provenance.
+        Options for the provenance.
     """
 
     def __init__(self, forward: Forward, source: Source, options: dict[str, Any], progress: Progress) -> None:
@@ -55,7 +55,7 @@ class Run:
             x = first.arrays[main]
             forward.preprocess.check(main or source.name, tuple(x.shape), str(x.dtype).removeprefix("torch."))
         self._arrays, self._masked = source.described(first), MASK in first.arrays
-        # Not as many as in the batches: a layer whose first axis is something else cannot fit both.
+        # A different number than in the batches: a layer with another first axis cannot fit both.
         count = PROBE if first.n > PROBE else max(first.n - 1, 1)
         probe = first.first(count)
         self._forward, self._probed = forward.with_layout(probe)
@@ -116,7 +116,7 @@ class Run:
             "data": [source.rows, self._arrays],
             **source.identity,
             "versions": _versions(self._forward.network),
-            # A part of before has no blocks to go on with.
+            # A partial folder of an older version has no blocks to continue.
             **dict.fromkeys(beside, True),
         }
         about = {"nearid": __version__, "model": model["sha256"], "pool": self._options["pool"]}
@@ -128,7 +128,7 @@ class Run:
             probed = {layer: rows.numpy(force=True) for layer, rows in self._probed.items()}
             store.refuse_others(probed, self._probed_at)
             if store.noted["complete"]:
-                # Only the end is missing; but the data may be others by now.
+                # Only the last step is missing, but the data may have changed.
                 if next(self._remaining(store, store.inputs), None) is not None:
                     raise _changed(store, "there are more inputs than before")
             else:
@@ -146,7 +146,7 @@ class Run:
         return extraction
 
     def _done(self, batch: Batch) -> None:
-        """Tell that a batch is done, and how many inputs are in a second."""
+        """Report that a batch is done, with the number of inputs per second."""
         self._computed += batch.n
         rate = self._computed / max(time.monotonic() - self._began, 1e-9)
         self._tick(f"{rate:,.0f} inputs/s" if rate >= 10 else f"{rate:.2g} inputs/s")
@@ -164,19 +164,19 @@ class Run:
                 for each in pending:
                     each.result()
         except InputError as error:
-            # Where rows are kept, it says so; unless the refusal is about them.
+            # Say that rows are kept, unless the error is about these rows.
             if not store.kept or str(store.folder) in str(error):
                 raise
             left = f"The rows of {store.kept} inputs are kept in {store.folder}"
             raise InputError(f"{error} {left}. Correct this and run the same call again to continue.") from error
         except BaseException:
-            # An interruption: what has been written counts.
+            # An interruption: keep the rows that are written.
             if store.inputs:
                 store.keep(self._hash.with_ids())
             raise
 
     def _remaining(self, store: Store, done: int) -> Iterator[Batch]:
-        """Batches that are not written yet; the others are hashed, to see that they are the same."""
+        """Batches that are not written yet; the others are hashed to check that they are the same."""
         seen = 0
         for batch in self._batches:
             if seen >= done:
@@ -194,7 +194,7 @@ class Run:
 
     def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray, beside: Blocks) -> None:
         if batch.start != store.inputs:
-            return  # the batch before could not be written, which is told; nothing may come after it
+            return  # the previous batch could not be written, which is reported; write nothing after it
         self._check(batch, blocks)
         store.put(blocks, ids, batch.n, beside, batch.places)
         self._hash.update(batch)
@@ -202,7 +202,7 @@ class Run:
             store.keep(self._hash.with_ids())
 
     def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray, Blocks]:
-        """Rows of every layer in memory, in the precision they are kept in; their ids; their blocks and labels."""
+        """Rows of every layer in memory, in the precision of the output; their ids; their blocks and labels."""
         pooled, mask = self._forward(batch)
         widths = {layer: int(rows.shape[1]) for layer, rows in pooled.items()}
         if widths != self._widths:
@@ -252,7 +252,7 @@ class Run:
                 )
 
     def _named(self, batch: Batch, row: int) -> str:
-        """What messages call an input; its number is of no use where batches come in an order of their own."""
+        """Name of an input in messages; its number is not useful if batches have their own order."""
         named = f"id {batch.ids[row].item()!r}"
         return f"the input with {named}" if batch.spans is not None else f"input {batch.start + row} ({named})"
 
@@ -268,7 +268,7 @@ class Run:
 
 
 def _changed(store: Store, how: str) -> InputError:
-    return InputError(f"{store.folder} holds a part of other data: {how}. {AGAIN}")
+    return InputError(f"{store.folder} belongs to other data: {how}. {AGAIN}")
 
 
 def _versions(network: Network | OnnxNetwork) -> dict[str, str]:

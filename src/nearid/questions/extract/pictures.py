@@ -1,4 +1,4 @@
-"""Folders and lists of pictures: found, checked by their headers, decoded and brought to one size; without torch."""
+"""Folders and lists of pictures: find them, check their headers, decode and resize them; without torch."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nearid.base.files import local_path
 from nearid.show.view import counted
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-# Other formats are not even tried: some run programs of their own.
+# Other formats are not tried: some start other programs.
 FORMATS = ("PNG", "JPEG", "WEBP")
-# Pixels at most; beyond them Pillow itself suspects a small file that fills the memory.
+# Largest number of pixels. Above it Pillow suspects a decompression bomb.
 MOST = 89_478_485
-# Below this side, channels could not be told from pixels.
+# With a smaller side, channels and pixels could be confused.
 LEAST = 5
 # Kinds of pixels with 8 bits or fewer for each channel.
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-# The longest side that pictures are brought to.
+# Longest side after resizing.
 LONGEST = 1 << 14
 # How Pillow numbers its filters.
 BILINEAR, BICUBIC = 2, 3
@@ -45,7 +45,7 @@ class Unreadable(Exception):
 
 
 class Decoded(NamedTuple):
-    """Pixels of shape (height, width, channels) as a model needs them, and the hash of the picture as it was given."""
+    """Pixels for the model, of shape (height, width, channels), and the hash of the original picture."""
 
     pixels: np.ndarray
     given: bytes
@@ -53,14 +53,14 @@ class Decoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Shaping:
-    """How pictures are brought to one size.
+    """How pictures are resized.
 
     Attributes
     ----------
     resize : int, (height, width) or None
-        The shorter side, or both.
+        Length of the shorter side, or of both.
     crop : (height, width) or None
-        The middle that is kept.
+        Size of the centre that is kept.
     resample : int
         Pillow's filter for resizing.
     grey : bool
@@ -85,9 +85,9 @@ class Shaping:
         return (self.resize, long) if size[0] == min(size) else (long, self.resize)
 
     def shape(self, size: Size) -> Size:
-        """Height and width in the end."""
+        """Height and width after resizing and cropping."""
         height, width = self.resized(size)
-        # A long and thin picture that is enlarged may take any amount of memory.
+        # Enlarging a long, thin picture may take any amount of memory.
         if (height, width) != size and (height * width > MOST or max(height, width) > LONGEST):
             raise Unreadable(f"{_by(*size)} pixels, which resizing would make {_by(height, width)}: too many")
         if self.crop is None:
@@ -111,13 +111,13 @@ class Shaping:
 
     def to_dict(self) -> dict[str, Any]:
         """What was chosen, for the provenance."""
-        told = {"resize": self.resize, "crop": self.crop, "grey": self.grey or None}
-        told["resample"] = None if self.resize is None else self.resample
-        return {name: value for name, value in told.items() if value is not None}
+        choices = {"resize": self.resize, "crop": self.crop, "grey": self.grey or None}
+        choices["resample"] = None if self.resize is None else self.resample
+        return {name: value for name, value in choices.items() if value is not None}
 
 
 class Pictures:
-    """Pictures in the natural order of their paths, all of which can be opened.
+    """Readable pictures in the natural order of their paths.
 
     Parameters
     ----------
@@ -125,16 +125,16 @@ class Pictures:
         What ids are relative to.
     paths : list of Path
     drop : bool
-        Leave out pictures that cannot be read; an alert lists them. Otherwise they are refused.
+        Whether to leave out pictures that cannot be read; an alert lists them. Otherwise they are an error.
 
     Attributes
     ----------
     ids : ndarray of shape (n,)
         By default paths relative to the folder, with slashes.
     labels : ndarray of shape (n,)
-        The folder of each picture, relative to the whole; "." for the whole itself.
+        Folder of each picture, relative to the given folder; "." for the given folder itself.
     shape : (int, int)
-        Height and width that all pictures are brought to.
+        Height and width of all pictures after resizing.
     alerts : tuple of Alert
     """
 
@@ -153,11 +153,11 @@ class Pictures:
         names = [path.relative_to(folder).as_posix() for path in paths]
         every = row_ids(self.name, names if ids is None else ids, len(names))
         if len(np.unique(every)) < len(names):
-            raise InputError(f"Some ids of {self.name} occur more than once; give each picture an id of its own.")
+            raise InputError(f"Some ids of {self.name} occur more than once. Give each picture its own id.")
         self.unreadable: list[str] = []
         kept, headers = [], []
         with warnings.catch_warnings():
-            # Of sizes, which are told below.
+            # Errors about sizes are raised below.
             warnings.simplefilter("ignore")
             for at, path in enumerate(paths):
                 try:
@@ -168,7 +168,7 @@ class Pictures:
         if self.unreadable and not drop:
             raise self.refusal()
         if len(kept) < 2:
-            raise InputError(f"{self.name} holds {len(kept)} pictures that can be read, but at least 2 are needed.")
+            raise InputError(f"{self.name} has {len(kept)} readable pictures, but at least 2 are needed.")
         self.paths, self.ids = [paths[at] for at in kept], every[kept]
         self.names = [names[at] for at in kept]
         self.labels = np.array([PurePath(name).parent.as_posix() for name in self.names])
@@ -181,10 +181,13 @@ class Pictures:
             if self._after(name, header) != first:
                 raise InputError(
                     f"The pictures of {self.name} have different sizes: {names[0]} has {_by(*first)} pixels, {name} "
-                    f"{_by(*self._after(name, header))}. Bring them to one: resize and crop (--resize 256 --crop 224)."
+                    f"{_by(*self._after(name, header))}. Make them equal with resize and crop (--resize 256 --crop "
+                    f"224)."
                 )
         if min(first) < LEAST:
-            raise InputError(f"The pictures of {self.name} have {_by(*first)} pixels; {LEAST} a side are needed.")
+            raise InputError(
+                f"The pictures of {self.name} have {_by(*first)} pixels, but each side needs at least {LEAST}."
+            )
         return first
 
     def _after(self, name: str, header: _Header) -> Size:
@@ -201,37 +204,39 @@ class Pictures:
         """Files and pictures that were left out, and pictures of inks."""
         alerts: tuple[Alert, ...] = ()
         if self._others:
-            told = f"nearid left out {counted(len(self._others), 'file')} of {self.name}: {few(self._others, SHOWN)}."
-            alerts += (Alert("other_files", f"{told} It reads {', '.join(SUFFIXES)}."),)
+            sentence = (
+                f"nearid left out {counted(len(self._others), 'file')} of {self.name}: {few(self._others, SHOWN)}."
+            )
+            alerts += (Alert("other_files", f"{sentence} It reads {', '.join(SUFFIXES)}."),)
         if self.unreadable:
             count = counted(len(self.unreadable), "picture")
-            told = f"nearid left out {count} of {self.name} that cannot be read: {few(self.unreadable, SHOWN)}."
-            alerts += (Alert("unreadable_pictures", told),)
+            sentence = f"nearid left out {count} of {self.name} that cannot be read: {few(self.unreadable, SHOWN)}."
+            alerts += (Alert("unreadable_pictures", sentence),)
         if self._inks:
             count = counted(self._inks, "picture")
-            told = f"nearid converted {count} of {self.name} from CMYK to RGB without a colour profile."
-            alerts += (Alert("cmyk_pictures", told),)
+            sentence = f"nearid converted {count} of {self.name} from CMYK to RGB without a colour profile."
+            alerts += (Alert("cmyk_pictures", sentence),)
         return alerts
 
     def refusal(self) -> InputError:
         """Error that lists the pictures that cannot be read."""
         count = len(self.unreadable)
         return InputError(
-            f"{counted(count, 'picture')} of {self.name} cannot be read: {few(self.unreadable, SHOWN)}. Mend or remove "
-            "what is damaged, or leave it out with drop_unreadable=True (--drop-unreadable)."
+            f"{counted(count, 'picture')} of {self.name} cannot be read: {few(self.unreadable, SHOWN)}. Repair or "
+            f"remove these files, or leave them out with drop_unreadable=True (--drop-unreadable)."
         )
 
     def leave_out(self, at: int, why: str) -> None:
-        """Note a picture that turned out to be damaged, or refuse it."""
-        told = f"{self.names[at]} ({why})"
+        """Record a damaged picture, or raise an error."""
+        entry = f"{self.names[at]} ({why})"
         if not self.drop:
-            self.unreadable = [told]
+            self.unreadable = [entry]
             raise self.refusal()
-        if told not in self.unreadable:
-            self.unreadable.append(told)
+        if entry not in self.unreadable:
+            self.unreadable.append(entry)
 
     def decode(self, at: int) -> Decoded:
-        """The picture at a place; called from several threads."""
+        """Decode the picture at an index; called from several threads."""
         from PIL import Image, ImageOps
 
         try:
@@ -241,7 +246,7 @@ class Pictures:
                 palette = bytes(image.getpalette() or ()) if image.mode in ("P", "PA") else b""
                 hashed = hashlib.sha256(f"{image.mode} {image.size} ".encode() + palette)
                 hashed.update(image.tobytes())
-                # As people see it: cameras write down how they were held.
+                # Apply the orientation that the camera stored.
                 pixels = self.shaping(ImageOps.exif_transpose(image))
         except Exception as error:  # the libraries of the formats raise many things
             raise Unreadable(brief(error)) from None
@@ -251,7 +256,7 @@ class Pictures:
 
 
 class _Header(NamedTuple):
-    """What a file declares: height and width as people see them, and the kind of its pixels."""
+    """Header of a file: height and width as displayed, and the type of its pixels."""
 
     size: Size
     mode: str
@@ -284,14 +289,14 @@ def _header(path: Path) -> _Header:
 
 
 def _turns(image: Any) -> bool:
-    """Whether height and width change places where a picture is shown.
+    """Whether the stored orientation swaps height and width.
 
     Pillow remembers the tags that it reads here. Called before decoding, it lets `exif_transpose` see the same ones: a
     .png file may have more of them behind its pixels, and its own `getexif` decodes them first.
     """
     from PIL import Image
 
-    # 5 to 8: the camera was held upright.
+    # 5 to 8: the camera was rotated.
     return Image.Image.getexif(image).get(0x0112, 1) in (5, 6, 7, 8)
 
 
@@ -307,7 +312,7 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
         paths, others = _found(folder)
         if not paths:
             raise InputError(
-                f"{folder} holds neither pictures ({', '.join(SUFFIXES)}) nor a data set of the library datasets."
+                f"{folder} contains no pictures ({', '.join(SUFFIXES)}) and no data set of the library datasets."
             )
     elif are_pictures(data):
         paths = [local_path(each) for each in data]
@@ -320,14 +325,14 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
     try:
         import PIL  # noqa: F401
     except ImportError:
-        raise InputError("Pictures are read with Pillow. Install it: pip install 'nearid[hf]'") from None
+        raise InputError("Reading pictures needs Pillow, which is not installed: pip install 'nearid[hf]'") from None
     return Pictures(folder, paths, shaping, ids=ids, drop=drop, others=others)
 
 
 def _found(folder: Path) -> tuple[list[Path], list[str]]:
-    """Pictures below a folder in natural order, 2.png before 10.png; and the names of files that are none."""
+    """Pictures below a folder in natural order, 2.png before 10.png; and the names of other files."""
     found = []
-    # Links to folders may lead in circles.
+    # Links to folders may be circular.
     for place, folders, files in os.walk(folder, onerror=_unreached):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(place, name) for name in files if not name.startswith(".")]
@@ -341,7 +346,7 @@ def _unreached(error: OSError) -> None:
 
 
 def _natural(name: str) -> tuple[list[tuple[str, int, str]], str]:
-    """A key that sorts numbers in names by their size."""
+    """A sort key that orders numbers in names by value."""
     parts = re.split(r"([0-9]+)", name)
     pairs = zip(parts[::2], [*parts[1::2], "0"], strict=True)
     return [(text.casefold(), int(number), number) for text, number in pairs], name
@@ -355,7 +360,7 @@ def are_pictures(data: Any) -> bool:
 
 
 def common_folder(paths: list[Path]) -> tuple[Path, list[Path]]:
-    """The folder that ids of a list of pictures are relative to, and their paths, all absolute where some are."""
+    """The folder that ids of a list of pictures are relative to, and their paths (all absolute if some are)."""
     if len({path.is_absolute() for path in paths}) > 1:
         paths = [Path(os.path.abspath(path)) for path in paths]
     return Path(os.path.commonpath([path.parent for path in paths])), paths
@@ -372,7 +377,7 @@ def sides(name: str, given: Any) -> tuple[int, ...] | None:
         values = ()
     if len(values) not in (1, 2) or not all(0 < side <= LONGEST for side in values):
         raise InputError(
-            f"{name} is {given!r}, but one side or height and width in pixels are expected, as 224 or 224,320."
+            f"{name} is {given!r}, but one side, or height and width, in pixels is expected, such as 224 or 224,320."
         )
     return values
 

@@ -16,7 +16,7 @@ from nearid.base.limits import check_memory
 from nearid.questions.extract.batches import SINGLE, Batch, Source
 from nearid.questions.extract.pictures import Decoded, Pictures, Unreadable
 
-# Threads that decode; the model needs the processor, too.
+# Number of decoding threads; the model needs the processor too.
 THREADS = min(4, os.cpu_count() or 1)
 # Batches that are decoded ahead.
 AHEAD = 2
@@ -56,7 +56,7 @@ class PictureSource(Source):
                 start += len(some)
 
     def _decoded(self, ahead: int) -> Generator[tuple[int, Decoded], None, None]:
-        """Pictures with their places, in order; those that cannot be read are refused or left out."""
+        """Pictures with their indices, in order; unreadable pictures are an error or left out."""
         waiting: deque[tuple[int, Future[Decoded]]] = deque()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="nearid-pictures") as threads:
             try:

@@ -1,4 +1,4 @@
-"""One row of numbers for each input (or each token) out of what a layer gives: maps, sequences or vectors."""
+"""Pool the output of a layer (maps, sequences or vectors) to one row for each input or token."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from nearid.questions.extract.words import WordTokens
 Pooler = Callable[[Tensor, Tensor | None], Tensor]
 
 
-# Modules whose output has channels before positions also where it has three axes.
+# Modules whose output has channels before positions even with three axes.
 CHANNELS_FIRST = (
     nn.Conv1d,
     nn.ConvTranspose1d,
@@ -25,14 +25,14 @@ CHANNELS_FIRST = (
     nn.AdaptiveAvgPool1d,
     nn.AdaptiveMaxPool1d,
 )
-# Modules that give tokens where it has three. All others follow whichever of both kinds came last.
+# Modules whose output with three axes has tokens. All other modules follow the last one of both kinds.
 TOKENS_FIRST = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.MultiheadAttention, nn.RNNBase)
-# Places in an input; an integer id leaves the lower 20 bits to them.
+# Largest number of positions in an input; they take the lower 20 bits of an integer id.
 PLACES = 1 << 20
 
 
 def pool_name(pool: str | Pooler) -> str:
-    """What to call a pooling in the provenance."""
+    """Name of a pooling in the provenance."""
     return pool if isinstance(pool, str) else f"{pool.__module__}.{getattr(pool, '__qualname__', type(pool).__name__)}"
 
 
@@ -46,7 +46,7 @@ def pooled(
     maps: bool = False,
     words: WordTokens | None = None,
 ) -> Tensor:
-    """Rows of shape (n, d), or with pool "tokens" or "words" one for each of these; it may share memory with x.
+    """Rows of shape (n, d), or one per token or word with pool "tokens" or "words"; they may share memory with x.
 
     Parameters
     ----------
@@ -57,28 +57,28 @@ def pooled(
     n : int
         Inputs in the batch.
     mask : Tensor of bool, shape (n, t), or None
-        Tokens that are no padding.
+        True for tokens, False for padding.
     maps : bool
         Whether three axes are a map (n, c, positions) rather than tokens.
     words : WordTokens, optional
         The tokens of each word, for pool "words".
     """
     if 0 in x.shape:
-        raise InputError(f"The layer {layer} gave shape {tuple(x.shape)}, which holds no numbers; leave it out.")
+        raise InputError(f"The layer {layer} gave shape {tuple(x.shape)}, which contains no numbers. Leave it out.")
     if x.dtype.itemsize < 4 or not x.dtype.is_floating_point:
         x = x.float()
     if not isinstance(pool, str):
         rows = pool(x, mask)
         if rows.ndim != 2 or len(rows) != n or not rows.shape[1]:
             raise InputError(
-                f"The pool function made {tuple(rows.shape)} of {tuple(x.shape)} at the layer {layer}; "
+                f"The pool function returned shape {tuple(rows.shape)} for {tuple(x.shape)} at the layer {layer}, but "
                 f"({n}, width) is expected."
             )
         return rows
     if x.ndim == 0 or x.shape[0] != n:
         raise InputError(
-            f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but one entry for each input must come "
-            "first. Leave the layer out, or turn it in a pool function of your own."
+            f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but the first axis must have one entry "
+            f"per input. Leave the layer out, or transpose it in your own pool function."
         )
     if x.ndim == 1:
         x = x[:, None]
@@ -108,7 +108,7 @@ def _refuse_other_mask(layer: str, x: Tensor, mask: Tensor | None) -> None:
 def _words(x: Tensor, words: WordTokens) -> Tensor:
     """The mean over the tokens of each word."""
     inputs, tokens, sizes = (torch.from_numpy(each).to(x.device) for each in (words.inputs, words.tokens, words.sizes))
-    if not len(sizes):  # texts without a word, or with none that is whole
+    if not len(sizes):  # texts without a complete word
         return x[inputs, tokens]
     return torch.segment_reduce(x[inputs, tokens], "mean", lengths=sizes)
 
@@ -117,11 +117,13 @@ def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
     n, t, _ = x.shape
     if pool == "patches":
         if t < 2:
-            raise InputError(f"The layer {layer} gives {t} token, but patches are those after the class token.")
+            raise InputError(
+                f"The layer {layer} gives {t} token, but pool 'patches' needs tokens after the class token."
+            )
         if mask is None:
             x, t = x[:, 1:], t - 1
         else:
-            # The class token is the first that is no padding.
+            # The class token is the first token after the padding.
             mask = mask & (mask.cumsum(1) > 1)
     if mask is None or bool(mask.all()):
         if pool == "tokens":
@@ -130,7 +132,7 @@ def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
     if pool == "tokens":
         return x[mask]
     if pool in ("mean", "patches"):
-        # What stands at padding may be anything, NaN too.
+        # Values at padding may be anything, even NaN.
         return x.masked_fill(~mask[:, :, None], 0).sum(1) / mask.sum(1, keepdim=True)
     rows = mask.int()
     at = t - 1 - rows.flip(1).argmax(1) if pool == "last" else rows.argmax(1)
@@ -138,14 +140,14 @@ def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
 
 
 def token_id_type(ids: np.dtype[Any]) -> np.dtype[Any]:
-    """How ids of tokens are stored, given how ids of inputs are."""
+    """Type of the ids of tokens, given the type of the ids of inputs."""
     if ids.kind == "U":
         return np.dtype(f"<U{ids.itemsize // 4 + 1 + len(str(PLACES))}")
     return np.dtype(np.int64)
 
 
 def token_ids(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Ids of the tokens that are no padding: id x 2^20 + place, or "id:place" where ids are text.
+    """Ids of the tokens without padding: id x 2^20 + position, or "id:position" if ids are text.
 
     Parameters
     ----------
@@ -153,18 +155,18 @@ def token_ids(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
     mask : ndarray of bool, shape (n, t)
     """
     row, place = np.nonzero(mask)
-    # Places count real tokens, so that they do not depend on the side of the padding.
+    # Positions count real tokens, so they do not depend on the side of the padding.
     return place_ids(ids[row], place - mask.argmax(axis=1)[row])
 
 
 def word_ids(ids: np.ndarray, words: WordTokens) -> tuple[np.ndarray, np.ndarray]:
-    """Ids of the words that have a token, made of the text's and the number of the word in it; and the texts' ids."""
+    """Ids of the words that have a token (from the id of the text and the number of the word), and the texts' ids."""
     text = ids[words.inputs[words.starts]]
     return place_ids(text, words.words[words.starts]), text
 
 
 def place_ids(ids: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Ids of parts of inputs: id x 2^20 + place, or "id:place" where ids are text.
+    """Ids of parts of inputs: id x 2^20 + position, or "id:position" if ids are text.
 
     Parameters
     ----------
@@ -178,6 +180,6 @@ def place_ids(ids: np.ndarray, place: np.ndarray) -> np.ndarray:
         return joined.astype(token_id_type(ids.dtype))
     if place.max(initial=0) >= PLACES or ids.min(initial=0) < 0 or ids.max(initial=0) >= 2**63 // PLACES:
         raise InputError(
-            f"Ids of tokens are made of ids from 0 to {2**63 // PLACES - 1} and places below {PLACES}; use text ids."
+            f"Ids of tokens need input ids from 0 to {2**63 // PLACES - 1} and positions below {PLACES}. Use text ids."
         )
     return np.asarray(ids.astype(np.int64) * PLACES + place)

@@ -1,4 +1,4 @@
-"""How a model wants its pictures: its image processor's configuration, read without torch and without running code."""
+"""Preprocessing of a model's pictures: the configuration of its image processor, read without torch or its code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FILE = "preprocessor_config.json"
 
 
 class Habits(NamedTuple):
-    """What a kind of processor does where its configuration does not say.
+    """Defaults of a kind of processor for what its configuration does not say.
 
     Attributes
     ----------
     resample : int
         Pillow's filter for resizing.
     crop : bool or None
-        Whether it keeps the middle only. None: it never does, whatever its configuration says.
+        Whether it crops the centre. None: it never does, whatever its configuration says.
     shorter : bool
         Whether a size that is one number means the shorter side; otherwise both.
     """
@@ -35,7 +35,7 @@ class Habits(NamedTuple):
     shorter: bool = False
 
 
-# Processors whose pixels nearid makes exactly. Of others, the same keys may mean other things.
+# Processors that nearid reproduces exactly. For others, the same keys may have another meaning.
 KNOWN = {
     "Beit": Habits(BICUBIC),
     "Bit": Habits(BICUBIC, crop=True, shorter=True),
@@ -57,12 +57,12 @@ TYPES = ("image_processor_type", "feature_extractor_type")
 # The steps that nearid does, and what they take.
 STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb")
 VALUES = ("size", "crop_size", "resample", "rescale_factor", "image_mean", "image_std")
-# What makes no difference to pixels.
+# Keys that do not change pixels.
 HARMLESS = (*TYPES, "processor_class", "_valid_processor_keys", "model_input_names", "return_tensors", "device")
 FIRST = ("channels_first", "ChannelDimension.FIRST")
 # Filters that Pillow has.
 FILTERS = 6
-# ConvNext resizes to more than it keeps, below this size.
+# Below this size, ConvNext resizes to a larger size and crops.
 LARGE = 384
 BYTE = 255.0
 
@@ -85,7 +85,7 @@ class Processor:
 
 
 def open_processor(model: Any, revision: str | None = None) -> Processor | None:
-    """The processor of a folder of a transformers model, or of a model on the hub; None where it has none."""
+    """The processor of a transformers model in a folder or on the hub; None if it has none."""
     if not isinstance(model, str | os.PathLike):
         # A transformers model in memory says where it comes from.
         model = getattr(model, "name_or_path", None)
@@ -97,11 +97,12 @@ def open_processor(model: Any, revision: str | None = None) -> Processor | None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
-            told = json.load(file)
-        return _processor(told)
+            config = json.load(file)
+        return _processor(config)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
-            f"{FILE} of {os.fspath(model)} says {error}, which nearid does not know. Give resize, crop, mean and std "
+            f"{FILE} of {os.fspath(model)} contains {error}, which nearid does not support. Give resize, crop, mean "
+            f"and std "
             "(--resize --crop --mean --std)."
         ) from None
 
@@ -114,69 +115,69 @@ def _of_hub(name: str, revision: str | None) -> str | None:
         from huggingface_hub import hf_hub_download
 
         return str(hf_hub_download(name, FILE, revision=revision))
-    except Exception:  # no library, network, model or file; whether there is a model is told when it is loaded
+    except Exception:  # no library, network, model or file; loading the model reports a missing one
         return None
 
 
-def _processor(told: Mapping[str, Any]) -> Processor:
-    name = next((str(told[key]) for key in TYPES if told.get(key)), None)
+def _processor(config: Mapping[str, Any]) -> Processor:
+    name = next((str(config[key]) for key in TYPES if config.get(key)), None)
     if name is None:
         raise ValueError(f"nothing of {TYPES[0]}")
     kind = re.sub("(ImageProcessor(Fast|Pil)?|FeatureExtractor)$", "", name)
     if kind not in KNOWN:
         raise ValueError(f"{TYPES[0]}: {name}")
-    _refuse_strange(told, kind)
+    _refuse_strange(config, kind)
     habits, resize, crop = KNOWN[kind], None, None
-    if told.get("do_resize", True):
-        resize = _size(_value(told, "size"), habits.shorter)
+    if config.get("do_resize", True):
+        resize = _size(_value(config, "size"), habits.shorter)
         if kind == SHARED:
-            resize, crop = _cropped(resize, float(told.get("crop_pct") or SHARE))
-    if habits.crop is not None and told.get("do_center_crop", habits.crop):
-        crop = _square(_size(_value(told, "crop_size"), False))
-    filter_ = int(told.get("resample", habits.resample))
+            resize, crop = _cropped(resize, float(config.get("crop_pct") or SHARE))
+    if habits.crop is not None and config.get("do_center_crop", habits.crop):
+        crop = _square(_size(_value(config, "crop_size"), False))
+    filter_ = int(config.get("resample", habits.resample))
     if filter_ not in range(FILTERS):
         raise ValueError(f"the resample {filter_}")
-    scale = 1 / float(told.get("rescale_factor", 1 / BYTE)) if told.get("do_rescale", True) else 1.0
-    normal = told.get("do_normalize", True)
-    mean, std = (tuple(map(float, _value(told, key))) if normal else None for key in ("image_mean", "image_std"))
+    scale = 1 / float(config.get("rescale_factor", 1 / BYTE)) if config.get("do_rescale", True) else 1.0
+    normal = config.get("do_normalize", True)
+    mean, std = (tuple(map(float, _value(config, key))) if normal else None for key in ("image_mean", "image_std"))
     return Processor(Shaping(resize, crop, filter_), None if abs(scale - BYTE) < 1e-6 else scale, mean, std)
 
 
-def _refuse_strange(told: Mapping[str, Any], kind: str) -> None:
-    """Refuse whatever is switched on and not known: it may be a step that changes pixels."""
-    for key, value in told.items():
+def _refuse_strange(config: Mapping[str, Any], kind: str) -> None:
+    """Refuse unknown steps that are switched on: they may change pixels."""
+    for key, value in config.items():
         known = key in (*STEPS, *VALUES, *HARMLESS) or (key == "crop_pct" and kind == SHARED)
         if value and not known and not (key == "data_format" and value in FIRST):
             raise ValueError(f"{key}: {value!r}")
 
 
-def _value(told: Mapping[str, Any], key: str) -> Any:
-    if told.get(key) is None:
+def _value(config: Mapping[str, Any], key: str) -> Any:
+    if config.get(key) is None:
         raise ValueError(f"nothing of {key}")
-    return told[key]
+    return config[key]
 
 
-def _size(told: Any, shorter: bool) -> int | Size:
+def _size(given: Any, shorter: bool) -> int | Size:
     """The shorter side, or height and width."""
-    match told:
+    match given:
         case int(side):
             return side if shorter else (side, side)
         case {"height": int(height), "width": int(width)}:
             return height, width
         case {"shortest_edge": int(side), **more} if not more:
             return side
-    raise ValueError(f"the size {told!r}")
+    raise ValueError(f"the size {given!r}")
 
 
 def _square(size: int | Size) -> Size:
-    """Height and width; a shorter side says nothing of the other."""
+    """Height and width; raise an error if only the shorter side is known."""
     if isinstance(size, int):
         raise ValueError(f"the crop_size {size}")
     return size
 
 
 def _cropped(resize: int | Size, share: float) -> tuple[int | Size, Size | None]:
-    """How ConvNext does it: small pictures lose their margins, large ones are squeezed."""
+    """The rule of ConvNext: small pictures are cropped, large ones are resized to both sides."""
     if not isinstance(resize, int):
         raise ValueError(f"the size {resize}")
     return ((resize, resize), None) if resize >= LARGE else (int(resize / share), (resize, resize))

@@ -26,7 +26,7 @@ class Head:
     Attributes
     ----------
     layer : str
-        The extracted layer that holds what the head reads.
+        The extracted layer with the input of the head.
     weight : ndarray of shape (classes, features)
     bias : ndarray of shape (classes,) or None
     """
@@ -56,6 +56,8 @@ class Extraction(Result, LayerRows):
         Folder with the files of the layers; None if the rows are in memory.
     provenance : dict
         Model and data with their hashes, layers, pooling, options and versions.
+    rows : mapping of str to Rows
+        The rows of each layer. The extraction itself is this mapping.
     alerts : tuple of Alert
     labels : ndarray of shape (n,) or None
         A label for each row, if `labels` was given.
@@ -77,7 +79,7 @@ class Extraction(Result, LayerRows):
         alerts: tuple[Alert, ...] = (),
         labels: np.ndarray | None = None,
     ) -> None:
-        # In the folder the version of nearid stands among the others.
+        # In the folder the version of nearid is among the other versions.
         versions = provenance.get("versions")
         version = versions.get("nearid") if isinstance(versions, dict) else None
         super().__init__(folder, {"nearid": version, **provenance}, rows, labels=labels)

@@ -57,10 +57,10 @@ def extract(
 ) -> Extraction:
     """Return the outputs of a model's layers as rows of numbers, one row for each input.
 
-    The model runs in evaluation mode, without gradients, batch by batch. Rows are written while the model runs, so
-    memory holds only a few batches, beside the inputs (of all files but .npy, the inputs are in memory). The folder
-    `out` appears only when it is complete. An interrupted run leaves the folder `out`.partial. The same call then
-    continues from there and gives the same bytes.
+    The model runs in evaluation mode, without gradients, batch by batch. Rows are written while the model runs, so only
+    a few batches and the inputs are in memory (inputs in .npy files are not loaded). The folder `out` appears only when
+    it is complete. An interrupted run leaves the folder `out`.partial. The same call then continues from there and
+    gives the same bytes.
 
     Parameters
     ----------
@@ -109,9 +109,9 @@ def extract(
     mask : array or path of shape (n, t), optional
         Not 0 for tokens, 0 for padding. transformers models get the mask too; their padding may be on either side.
     ids : array or path of shape (n,), optional
-        Strings or integers that name the inputs, or the entry or column that holds them. Default: numbers from 0.
+        Strings or integers that name the inputs, or the name of their entry or column. Default: numbers from 0.
     key : str, optional
-        The entry of a file or dict that is the input, if it holds several.
+        The entry of a file or dict that is the input, if there are several.
     column : str, optional
         The column of a table that holds the texts. Default: the column "text", or the only one.
     tokenizer : str, path or transformers tokenizer, optional
@@ -235,8 +235,8 @@ def extract(
         forward = Forward(network, taps, prepare, place, None)
         before = noted(target, restart=restart)
         if cast is not None:
-            forward, told = fitting_precision(forward, source, cast, before.get("precision"), asked=mixed != "auto")
-            alerts += told
+            forward, notes = fitting_precision(forward, source, cast, before.get("precision"), chosen=mixed != "auto")
+            alerts += notes
             options["precision"] = str(forward.mixed or network.dtype).removeprefix("torch.")
         if batch_size == "auto":
             options["batch_size"] = before.get("batch_size") or fitting_batch(forward, source)
@@ -259,7 +259,7 @@ def first_look(
     carry: Any,
     **options: Any,
 ) -> tuple[Given, OnnxGraph | None]:
-    """Refuse what is known to be wrong of the arguments of `extract` before torch is imported; the inputs and a graph.
+    """Refuse wrong arguments of `extract` before torch is imported; return the inputs and an ONNX graph, if any.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Layers on their way to a folder: a part that grows and can be taken up again, then the whole in one rename."""
+"""Write layers to a folder: first a partial folder, which can be continued, then one rename to the final name."""
 
 import errno
 import json
@@ -19,18 +19,18 @@ from nearid.base.files import check_parent, is_left_of, local_path, put_folder, 
 from nearid.base.limits import readable
 from nearid.base.resume import NAME as NOTE, Resumable, load_note
 
-# Names that a folder needs for itself.
+# Reserved file names of a folder.
 RESERVED = ("ids", "blocks", "labels", "extraction", "progress")
 LONGEST = 120
-# What was written is synced, and counts as done, so often.
+# Seconds between two syncs; rows count as done after a sync.
 SECONDS = 10.0
-AGAIN = "Begin anew with restart=True (--restart), or write elsewhere."
-# What is noted of a part: the inputs and rows in it, the hash of those inputs, and whether only the end is missing.
+AGAIN = "Start again with restart=True (--restart), or write to another folder."
+# Note of a partial folder: its inputs and rows, the hash of the inputs, and whether only the last step is missing.
 EMPTY = {"inputs": 0, "rows": 0, "digest": "", "complete": False}
 KINDS = {name: type(value) for name, value in EMPTY.items()}
 # Rows of the same inputs differ by less than this share of the largest.
 CLOSE = 1e-2
-# Rows that have no header yet; only .zarr keeps them in another file.
+# Suffix of rows without a header; only .zarr stores them in another file.
 RAW = ".rows"
 # Chunks of a zarr array, which are also read at once while it is made.
 CHUNK_BYTES = 8 << 20
@@ -39,35 +39,40 @@ _MOST = 10**18
 
 
 def partial_folder(out: Path) -> Path:
-    """Where the rows are until all of them are there."""
+    """The partial folder, which is used until all rows are written."""
     return out.with_name(f"{out.name}.partial")
 
 
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Refuse a place where layers cannot or should not be written; asked before long work."""
+    """Raise an error, before long work, if layers cannot or should not be written to a place."""
     target = local_path(out)
     target = target if target.name else target.resolve()
     if (format_of(target) is not None and not is_extraction(target)) or target.suffix == ".html":
-        raise InputError(f"Layers are written to a folder, a file for each: name it {target.stem}, not {target.name}.")
+        raise InputError(
+            f"Layers are written to a folder with one file each. Give a folder such as {target.stem}, "
+            f"not {target.name}."
+        )
     check_parent(target)
     if target.exists():
         refuse_foreign(target)
         if is_extraction(target) and not overwrite:
-            raise InputError(f"{target} holds extracted layers; give another name, or replace them (--overwrite).")
+            raise InputError(
+                f"{target} already contains extracted layers. Give another name, or replace them (--overwrite)."
+            )
     return target
 
 
 def refuse_inputs_in(target: Path, *sources: Any) -> None:
-    """Refuse a folder to be replaced, or begun anew, that holds one of the inputs."""
+    """Refuse to replace or restart a folder that contains one of the inputs."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
             places = Path(os.path.realpath(local_path(source))).parents
             if target.resolve() in places or partial_folder(target).resolve() in places:
-                raise InputError(f"{target} would be replaced, and {source} lies in it; give another name.")
+                raise InputError(f"{target} would be replaced, but it contains the input {source}. Give another name.")
 
 
 def refuse_foreign(target: Path) -> None:
-    """Refuse a folder to be replaced that is no extraction, or holds files that are no part of one."""
+    """Refuse to replace a folder that is not an extraction or contains other files."""
     held = {path.name for path in target.iterdir()} if target.is_dir() else {target.name}
     if not held:
         return
@@ -76,12 +81,12 @@ def refuse_foreign(target: Path) -> None:
     except InputError:
         manifest = None
     if manifest is None:
-        raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
-    # The note of progress is left where a run was killed in its last moment.
+        raise InputError(f"{target} exists and is not a folder of extracted layers. Give another name.")
+    # The note of progress remains if a run was killed at its very end.
     own = {MANIFEST, IDS, NOTE, manifest.get("blocks"), manifest.get("labels")}
     strange = held - own - {x["file"] for x in manifest["layers"].values()}
     if strange:
-        raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
+        raise InputError(f"{target} also contains {min(strange)}, which extract did not write. Give another name.")
 
 
 class Store:
@@ -90,18 +95,18 @@ class Store:
     Parameters
     ----------
     out : Path
-        The folder that there will be; until then it has the suffix .partial.
+        The final folder; until it is complete it has the suffix .partial.
     layers : dict of str to (int, numpy.dtype)
         Width and dtype of each layer.
     id_type : numpy.dtype
     beside : dict of str to numpy.dtype
-        Of what else is known of each row: "blocks", the ids of inputs that give several rows each; "labels".
+        Types of further values per row: "blocks" (the input of each row, if inputs have several rows) and "labels".
     identity : dict
-        What the extraction is of: a part of another one is not taken up.
+        Identity of the extraction; a partial folder of another extraction is not continued.
     about : dict of str to str
-        Metadata of the files, where their format has any.
+        Metadata of the files, if their format supports it.
     total : int, optional
-        Number of all rows, where batches come in another order than rows, so that each row is put in its place.
+        Number of all rows, if batches and rows have different orders; each row is then written at its index.
     """
 
     def __init__(
@@ -125,18 +130,18 @@ class Store:
         self._parts = [*self._layers.values(), self._ids, *self._beside.values()]
         self._written, self._total = written(layers, form), total
         self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
-        # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
+        # Written inputs and rows; and those that are synced and noted, with the hash of their inputs.
         self.inputs = self.rows = 0
         self.noted: dict[str, Any] = EMPTY
 
     @property
     def kept(self) -> int:
-        """Inputs whose rows are safe."""
+        """Number of inputs whose rows are synced."""
         return int(self.noted["inputs"])
 
     @contextmanager
     def open(self, *, restart: bool) -> Iterator[None]:
-        """Make the part, or take it up; after a failure it stays only if it holds rows that are safe."""
+        """Create or continue the partial folder; after a failure it stays only if it has synced rows."""
         self._refuse_strange()
         with self._writing():
             self.folder.mkdir(exist_ok=True)
@@ -157,37 +162,37 @@ class Store:
 
     def _begin(self, state: dict[str, Any] | None) -> None:
         if state is None or not state["inputs"]:
-            # What is left of a part that is of no use.
+            # Remove the rest of a partial folder that cannot be used.
             self._clear()
             self._note.keep(EMPTY, now=True)
         else:
             self.noted, self.inputs, self.rows = state, state["inputs"], state["rows"]
         for part in self._parts:
             part.cut(self.rows, self._total)
-        # The first rows wait for their note like all others.
+        # The first rows also wait for a sync.
         self._note.due()
 
     def check_space(self, rows: int | None) -> None:
-        """Refuse to begin what the disk has no room for, where the number of rows is known."""
+        """Raise an error if the disk has too little space; checked if the number of rows is known."""
         need = max((rows or 0) - self.rows, 0) * sum(part.row_bytes for part in self._parts)
         free = shutil.disk_usage(self.out.parent).free
         if need > free:
             raise InputError(
                 f"{self.out} needs {readable(need)} of disk space, but {readable(free)} are free there. Free some, "
-                "choose fewer layers, pool them, or write elsewhere."
+                "choose fewer layers, pool them, or write to another disk."
             )
 
     def refuse_others(self, probed: dict[str, np.ndarray], places: np.ndarray | None = None) -> None:
-        """Refuse to go on where the first inputs now give other rows than those that are there.
+        """Refuse to continue if the first inputs now give other rows than the stored ones.
 
-        Hashes see neither what a pool function does nor what a module holds beside weights.
+        Hashes do not include the code of a pool function or the state of a module besides weights.
 
         Parameters
         ----------
         probed : dict of ndarray
             Rows of the first inputs, by layer.
         places : ndarray, optional
-            Where these rows stand; by default they are the first.
+            Indices of these rows. Default: they are the first rows.
         """
         for layer, part in self._layers.items():
             now = probed[layer]
@@ -195,11 +200,11 @@ class Store:
             held = part.at(known[: self.rows]).astype(np.float64)
             with np.errstate(over="ignore"):
                 now = now[: len(held)].astype(part.dtype).astype(np.float64)
-            # Batches of another size round otherwise.
+            # Batches of another size are rounded differently.
             near = CLOSE * np.abs(held, where=np.isfinite(held), out=np.zeros_like(held)).max(initial=0.0)
             if not np.allclose(now, held, rtol=CLOSE, atol=near, equal_nan=True):
                 raise InputError(
-                    f"{self.folder} holds other rows of the layer {layer} than the first inputs give now. The "
+                    f"The rows of the layer {layer} in {self.folder} differ from those of the first inputs now. The "
                     f"inputs, the model or the pool function have changed. {AGAIN}"
                 )
 
@@ -211,9 +216,9 @@ class Store:
         beside: dict[str, np.ndarray],
         places: np.ndarray | None = None,
     ) -> None:
-        """Write the rows of a batch of inputs, and what else is known of each.
+        """Write the rows of a batch of inputs, and their further values.
 
-        Without places they follow the rows that are there.
+        Without `places` they are appended.
         """
         with self._writing():
             for layer, part in self._layers.items():
@@ -225,11 +230,11 @@ class Store:
         self.rows += len(ids)
 
     def due(self) -> bool:
-        """Whether what was added should be made safe by now."""
+        """Whether it is time for a sync."""
         return self._note.due()
 
     def keep(self, digest: str, *, complete: bool = False) -> None:
-        """Make what was added safe, so that another run can go on from here."""
+        """Sync the added rows, so that another run can continue from here."""
         state = {"inputs": self.inputs, "rows": self.rows, "digest": digest, "complete": complete}
         with self._writing():
             for part in self._parts:
@@ -258,7 +263,7 @@ class Store:
             (self.out / NOTE).unlink()
 
     def _refuse_strange(self) -> None:
-        """Refuse a folder in the place of the part that somebody else made, or keeps something in."""
+        """Refuse a partial folder that contains files which this extraction did not write."""
         if not self.folder.exists():
             return
         self._written |= _written_before(self._note.path)
@@ -271,7 +276,7 @@ class Store:
             )
 
     def _is_ours(self, path: Path) -> bool:
-        """Whether something in the part is what an extraction writes there."""
+        """Whether a path in the partial folder was written by an extraction."""
         if path.is_symlink():
             return False
         if path.name == NOTE:
@@ -281,18 +286,18 @@ class Store:
         return any(is_left_of(path.with_name(name), path.name) for name in (NOTE, *self._written))
 
     def _clear(self) -> None:
-        """Remove what extractions have written; the folder itself is locked, and stays."""
+        """Remove the files of extractions; the folder itself is locked and stays."""
         for path in list(self.folder.iterdir()):
             if self._is_ours(path):
                 _remove(path)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Turn an error of the system into a sentence that says what is left."""
+        """Turn a system error into a message that says which rows are kept."""
         try:
             yield
         except (OSError, InputError) as raised:
-            # Files that are replaced as a whole tell of themselves alone.
+            # Errors of files that are replaced atomically have their own message.
             error = raised.__cause__ if isinstance(raised, InputError) else raised
             if not isinstance(error, OSError):
                 raise
@@ -310,7 +315,7 @@ def _remove(path: Path) -> None:
 
 
 def _is_note(path: Path) -> bool:
-    """Whether a file is the note of an extraction, be it damaged, rather than somebody's own of the same name."""
+    """Whether a file is the (possibly damaged) note of an extraction, and not another file of this name."""
     if not path.is_file():
         return False
     try:
@@ -327,7 +332,7 @@ def _is_sound(state: dict[str, Any]) -> bool:
 
 
 def written(layers: Iterable[str], form: str) -> dict[str, bool]:
-    """Names of what an extraction writes beside its note, and whether each is a folder."""
+    """Names of the files of an extraction besides its note, and whether each is a folder."""
     known = writable(form)
     names = {MANIFEST: False, IDS: False, BLOCKS: False, LABELS: False}
     for stem in file_stems(layers).values():
@@ -338,7 +343,7 @@ def written(layers: Iterable[str], form: str) -> dict[str, bool]:
 
 
 def _written_before(note: Path) -> dict[str, bool]:
-    """Names of what the extraction that left a note has written; of other layers perhaps than the one that begins."""
+    """Names of the files of the extraction that wrote a note; its layers may differ from those of the new one."""
     try:
         match load_note(note):
             case {"identity": {"layers": dict(layers), "format": str(form)}}:
@@ -349,7 +354,7 @@ def _written_before(note: Path) -> dict[str, bool]:
 
 
 def resume_hint(out: str | os.PathLike[str]) -> str:
-    """What an interrupted run has left, and how to go on."""
+    """What an interrupted run has stored, and how to continue."""
     folder = partial_folder(Path(out))
     if not (folder / NOTE).is_file():
         return "nothing was written"
@@ -359,15 +364,15 @@ def resume_hint(out: str | os.PathLike[str]) -> str:
 class Part:
     """The rows of one layer (or the ids, or the blocks) while they are written.
 
-    The file is opened for each write and never kept open, so that a model may have more layers than a process may have
-    files. Until `finish` its header is zeros, so that nobody takes it for a whole file.
+    The file is opened for each write and closed again, so that a model may have more layers than the limit of open
+    files. Until `finish` its header is zeros, so that no program reads it as a complete file.
 
     Parameters
     ----------
     stem : str
         Name without suffix.
     form : str
-        Suffix, without its point, of a format that rows are written to.
+        Suffix, without its dot, of the format of the rows.
     width : int or None
         Columns; None for rows that are single values.
     name, about : str, dict of str
@@ -397,13 +402,13 @@ class Part:
         return self.dtype.itemsize * (1 if self.width is None else self.width)
 
     def cut(self, rows: int, total: int | None = None) -> None:
-        """Keep the first rows alone; with 0 the file begins anew. With a total there is room for so many rows."""
+        """Keep only the first rows; 0 starts a new file. `total` reserves space for this number of rows."""
         if not self._format.header and self.final.exists():
-            return  # made whole already
+            return  # already complete
         size = self._offset + (rows if total is None else total) * self.row_bytes
         with open(self.path, "r+b" if rows else "wb") as file:
             if rows and os.fstat(file.fileno()).st_size < size:
-                raise InputError(f"{self.path} is shorter than it was. Start again with restart=True (--restart).")
+                raise InputError(f"{self.path} is shorter than before. Start again with restart=True (--restart).")
             file.truncate(size)
 
     def at(self, places: np.ndarray) -> np.ndarray:
@@ -414,7 +419,7 @@ class Part:
         return np.concatenate(rows) if rows else self._rows(0, 0)
 
     def put(self, block: np.ndarray, places: np.ndarray | None = None) -> None:
-        """Add rows, or write each in its place."""
+        """Append rows, or write each at its index."""
         plain = np.ascontiguousarray(block, self.dtype)
         # Neighbours are written at once.
         cuts = (np.flatnonzero(np.diff(places) != 1) + 1).tolist() if places is not None else []
@@ -427,13 +432,13 @@ class Part:
                     left = left[file.write(left) :]
 
     def sync(self) -> None:
-        """Bring what was added to the disk."""
+        """Sync the added rows to disk."""
         if self.path.exists():
             with open(self.path, "rb") as file:
                 os.fsync(file.fileno())
 
     def finish(self, rows: int, about: dict[str, str]) -> None:
-        """Write the header, or the rows into their format; done again without harm after an interruption."""
+        """Write the header, or convert the rows to their format; safe to repeat after an interruption."""
         self._about = {**self._about, **about}
         if self._format.header:
             header = self._header(rows, self._offset)
@@ -459,13 +464,13 @@ class Part:
 
 
 def file_stems(layers: Iterable[str]) -> dict[str, str]:
-    """A file name without suffix for each layer: the layer's own, as far as all file systems allow."""
+    """A file name without suffix for each layer: the name of the layer, changed where file systems do not allow it."""
     stems: dict[str, str] = {}
     taken = set(RESERVED)
     for layer in layers:
         plain = re.sub(r"[^A-Za-z0-9._#-]+", "_", layer).lstrip(".")[:LONGEST] or "layer"
         stem, count = plain, 1
-        # Some file systems do not tell upper from lower case.
+        # Some file systems ignore case.
         while stem.lower() in taken:
             count += 1
             stem = f"{plain}_{count}"

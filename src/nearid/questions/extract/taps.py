@@ -1,4 +1,4 @@
-"""Layers by name, and forward hooks that take what they give, pool it at once and let the rest go."""
+"""Layers by name, and forward hooks that pool their outputs immediately and discard the rest."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from nearid.questions.extract.words import WordTokens
 
 # The model itself, whose output can be taken like that of a layer.
 WHOLE = "output"
-# Modules that only hold others; what they hold are the layers.
+# Containers; the modules inside them are the layers.
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
-# The part that is no output, but what the module is given: fc:input is what a head reads.
+# The part that is the input of a module, not an output: fc:input is the input of a head.
 GIVEN = "input"
-# Among named outputs this one is the hidden state.
+# The name of the hidden state among named outputs.
 USUAL = "last_hidden_state"
 
 
 @dataclass(frozen=True)
 class Tap:
-    """A module whose output is taken.
+    """A module whose output is extracted.
 
     Attributes
     ----------
     name : str
-        What the layer is called.
+        Name of the layer.
     part : str or None
-        Part of the output that is taken; "input" takes what the module is given.
+        Part of the output to extract; "input" is the input of the module.
     wanted : bool
-        Whether it was asked for by its own name, so that it must be called.
+        Whether it was given by its exact name, so that it must be called.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Taps:
     Parameters
     ----------
     patterns : list of str or None
-        Layers by name or pattern; by default the hidden states of a transformers model, the blocks of another.
+        Layers by name or pattern. Default: the hidden states of a transformers model, the blocks of other models.
     hidden : bool
         Whether the model returns hidden states on request.
     also : sequence of str
-        Layers beside the chosen ones, where they are called.
+        Additional layers, if they are called.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Taps:
         self._pooled: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()
         self._n = 0
-        # Of the last module that tells, where it gave a map (n, channels, positions).
+        # The output of the last known module, if it was a map (n, channels, positions).
         self._channels: int | None = None
         self._mask: Tensor | None = None
         self._words: WordTokens | None = None
@@ -89,13 +89,13 @@ class Taps:
         with ExitStack() as stack:
             modules = list(self._model.modules())
             if any(isinstance(module, CHANNELS_FIRST) for module in modules):
-                # Before the taps, as they look at what these note.
+                # Registered before the taps, which use their records.
                 for module in modules:
                     if isinstance(module, CHANNELS_FIRST + TOKENS_FIRST):
                         stack.callback(module.register_forward_hook(self._note_kind).remove)
             for tap in self._taps:
                 if tap.part == GIVEN:
-                    # Before the module runs, which may work in place.
+                    # Before the module runs, because it may change its input in place.
                     stack.callback(tap.module.register_forward_pre_hook(self._hook(tap)).remove)
                 else:
                     stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
@@ -109,7 +109,7 @@ class Taps:
         def take(module: nn.Module, inputs: Any, output: Any = None) -> None:
             self._calls[tap.name] += 1
             calls = self._calls[tap.name]
-            # A module that is called again (shared weights, one ReLU for all) is another layer each time.
+            # A module that is called several times (shared weights, one ReLU for all) is a separate layer each time.
             label = tap.name if calls == 1 else f"{tap.name}#{calls}"
             x = tensor_of(tap.name, inputs) if tap.part == GIVEN else tensor_of(tap.name, output, tap.part)
             self._keep(label, x, self._is_map(x))
@@ -122,14 +122,14 @@ class Taps:
             self._channels = x.shape[1] if isinstance(module, CHANNELS_FIRST) else None
 
     def _is_map(self, x: Tensor) -> bool:
-        """Whether three axes are (n, channels, positions), as the last module that tells gave them."""
-        # What is as wide as the channels at its end was turned since.
+        """Whether three axes are (n, channels, positions), according to the last known module."""
+        # If the last axis has the size of the channels, the tensor was transposed.
         turned = x.ndim == 3 and x.shape[2] == self._channels != x.shape[1]
         return self._channels is not None and not turned
 
     def _keep(self, label: str, x: Tensor, maps: bool) -> None:
         rows = pooled(label, x, self._n, self._pool, self._mask, maps=maps, words=self._words)
-        # The next layer may work in place.
+        # The next layer may change it in place.
         if rows.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
             rows = rows.clone()
         self._pooled[label] = rows
@@ -137,7 +137,7 @@ class Taps:
     def run(
         self, call: Callable[[], Any], n: int, mask: Tensor | None, words: WordTokens | None = None
     ) -> dict[str, Tensor]:
-        """Pooled outputs by layer, in the order in which the layers were done, of one forward pass of n inputs."""
+        """Pooled outputs by layer of one forward pass of n inputs, in the order in which the layers ran."""
         self._n, self._mask, self._words = n, mask, words
         self._pooled, self._calls, self._channels = {}, Counter(), None
         output = call()
@@ -160,7 +160,7 @@ class Taps:
                     self._keep(name, states[int(name.rpartition(".")[2])], False)
 
     def refuse_silent(self, pooled: dict[str, Tensor]) -> None:
-        """Refuse layers that the forward pass does not call, where they were asked for by name; and no layer at all."""
+        """Refuse named layers that the forward pass does not call, and the case of no layer at all."""
         for tap in self._taps:
             if tap.wanted and tap.name not in pooled:
                 raise InputError(
@@ -168,7 +168,7 @@ class Taps:
                     "Name the layers inside it, or one that is called."
                 )
         if not pooled:
-            raise InputError("None of the chosen layers is called by the model's forward pass; choose others.")
+            raise InputError("The model's forward pass calls none of the chosen layers. Choose others.")
 
 
 def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) -> tuple[list[Tap], list[str]]:
@@ -181,7 +181,7 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
         if hidden and layer.partition(".")[0] == HIDDEN:
             states.append(layer)
             continue
-        # The whole model is a layer only where it is named.
+        # The whole model is a layer only if it is named.
         names = [name for name in modules if name != WHOLE or layer == WHOLE]
         for name in chosen("The model", layer, names):
             label = f"{name}:{part}" if part else name
@@ -192,7 +192,7 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
 
 
 def blocks(model: nn.Module) -> Iterator[str]:
-    """Names of the modules that a model is built of: its children, with containers replaced by what they hold."""
+    """Names of the blocks of a model: its children, with containers replaced by their modules."""
     if isinstance(model, CONTAINERS) and not any(model.children()):
         return
     for name, child in model.named_children():
@@ -210,7 +210,7 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
     layer : str
         For the messages.
     part : str, optional
-        Keys and places that lead to the tensor, separated by dots.
+        Keys and indices of the tensor, separated by dots.
     """
     value = output
     for step in part.split(".") if part else ():
@@ -218,11 +218,13 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
     tensor = _first(value)
     if tensor is None:
         raise InputError(
-            f"The layer {layer} gave {type_of(value)} without a tensor of numbers; leave the layer out, or "
-            f"name a part of its output as {layer}:part."
+            f"The layer {layer} gave {type_of(value)} without a tensor of numbers. Leave the layer out, or name a "
+            f"part of its output: {layer}:part."
         )
     if tensor.is_nested:
-        raise InputError(f"The layer {layer} gave a nested tensor, whose inputs differ in length; leave it out.")
+        raise InputError(
+            f"The layer {layer} gave a nested tensor, whose inputs have different lengths. Leave the layer out."
+        )
     return tensor
 
 

@@ -1,4 +1,4 @@
-"""Texts as people have them: a file with a text a line, a column of a table, a list; opened without torch."""
+"""Texts from a file with one text per line, a column of a table, or a list; opened without torch."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from nearid.base.limits import check_memory
 # The input of a model that takes the tokens of a text.
 TOKENS = "input_ids"
 LINES, RECORDS = (".txt",), (".jsonl", ".ndjson")
-# The column of texts, where none is named.
+# Default column of texts.
 USUAL = "text"
-# What separates the cells of tables of text, and what does in other programs.
+# Separators of tables of text, and those of other programs.
 TABLES, DELIMITERS = {".csv": "commas", ".tsv": "tabs"}, {";": "semicolons", "\t": "tabs"}
-# What a folder that the library `datasets` saved holds: one set, or several.
+# Files in a folder that the library `datasets` saved: of one data set, or of several.
 SAVED, SPLIT = "state.json", "dataset_dict.json"
-# Files of which a folder of a model has at least one, where it has a tokeniser.
+# A folder of a model with a tokeniser has at least one of these files.
 TOKENISER = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -44,7 +44,7 @@ TOKENISER = (
     "sentencepiece.bpe.model",
     "tekken.json",
 )
-# Beside its text, a string takes so many bytes in memory; letters outside Latin take up to four.
+# Memory of a string besides its text, in bytes; letters outside Latin take up to four bytes.
 _OVERHEAD = 4
 
 
@@ -56,9 +56,9 @@ class Texts:
     Parameters
     ----------
     values : sequence of str
-        None, NaN and texts of white space alone count as empty.
+        None, NaN and texts of only white space count as empty.
     ids : array-like of shape (n,), optional
-        One for each value. Default: their numbers.
+        One id per value. Default: their numbers.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Texts:
         if ids is None:
             self.ids = np.array(kept, np.int64)
         else:
-            # Where a text is missing, its id may be missing too.
+            # If a text is missing, its id may be missing too.
             given = list(np.asarray(ids) if hasattr(ids, "shape") else ids)
             whole = len(given) == len(values)
             self.ids = row_ids(name, [given[at] for at in kept] if whole else given, len(kept if whole else values))
@@ -84,9 +84,11 @@ class Texts:
         if len(kept) < 2:
             empty = f" beside {len(values) - len(kept)} empty ones" if kept and len(values) > len(kept) else ""
             held = f"{len(kept)} text{empty}" if kept else "no text"
-            raise InputError(f"{name} holds {held}, but at least 2 texts are needed.")
+            raise InputError(f"{name} has {held}, but at least 2 texts are needed.")
         if len(np.unique(self.ids)) < len(kept):
-            raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
+            raise InputError(
+                f"Some ids of {name} occur more than once, so rows cannot be paired by id. Give unique ids."
+            )
         if len(values) > len(kept):
             left_out = (
                 f"{len(values) - len(kept):,} of {len(values):,} texts of {name} are empty. nearid left them out."
@@ -101,7 +103,7 @@ class Texts:
             self.alerts += (Alert("repeated_texts", sentence),)
 
     def digest(self) -> str:
-        """SHA-256 of all texts in their order, whatever a tokeniser makes of them."""
+        """SHA-256 of all texts in order, independent of the tokeniser."""
         hashed = hashlib.sha256()
         for text in self.texts:
             letters = text.encode()
@@ -122,9 +124,9 @@ def open_texts(data: Any, column: str | None = None, ids: Any = None) -> Texts |
     Parameters
     ----------
     column : str, optional
-        Column with the texts. Default: the one named text, or the only one.
+        Column with the texts. Default: the column "text", or the only column.
     ids : array, path or str, optional
-        Names of the texts; a text names a column with them.
+        Names of the texts; a string is the name of a column.
     """
     if isinstance(data, str | os.PathLike):
         path = local_path(data)
@@ -135,7 +137,7 @@ def open_texts(data: Any, column: str | None = None, ids: Any = None) -> Texts |
         found, name = _from_memory(data, column, ids), type(data).__name__
     if found is None:
         if column is not None:
-            raise InputError(f"{name} is no table, so that it has no column {column!r}. Leave column (--column) out.")
+            raise InputError(f"{name} is not a table, so it has no column {column!r}. Leave column (--column) out.")
         return None
     return Texts(name, found.values, given_ids(found.ids))
 
@@ -173,7 +175,7 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
 
 
 def _refuse_delimiter(path: Path, names: list[str]) -> None:
-    """Refuse a file of text whose cells something else separates, so that each line would be one text."""
+    """Refuse a table of text with another separator: each line would become one text."""
     kind = path.name.lower().removesuffix(".gz")
     expected = next((word for suffix, word in TABLES.items() if kind.endswith(suffix)), None)
     found = next((word for mark, word in DELIMITERS.items() if len(names) == 1 and mark in names[0]), None)
@@ -186,9 +188,9 @@ def _refuse_delimiter(path: Path, names: list[str]) -> None:
 
 
 def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
-    """Refuse a table with columns of texts of which none is chosen: its numbers may be counts or ids."""
+    """Refuse a table with text columns if none is chosen: its numbers may be counts or ids."""
     table = None
-    # What is wrong with a table of numbers is told where it is read as such.
+    # Errors in a table of numbers are reported when it is read as numbers.
     with suppress(InputError):
         table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
     texts = [] if table is None else [name for name, values in table.values.items() if _is_texts(values)]
@@ -211,7 +213,9 @@ def _lines(path: Path) -> list[str]:
     texts = []
     for number, line in enumerate(lines, 1):
         if b"\0" in line:
-            raise InputError(f"{path.name} holds a zero byte in line {number}, so it is no text. Give UTF-8 text.")
+            raise InputError(
+                f"{path.name} has a zero byte in line {number}, so it is not a text file. Give UTF-8 text."
+            )
         try:
             texts.append(line.removesuffix(b"\r").decode())
         except UnicodeDecodeError as error:
@@ -223,13 +227,13 @@ def _lines(path: Path) -> list[str]:
 
 
 def _from_records(name: str, lines: list[str], column: str | None, ids: Any) -> _Column:
-    """A column of a file with a JSON object on each line; lines that are texts themselves need no column."""
+    """A column of a file with a JSON object on each line; lines that are JSON strings need no column."""
     records: list[Any] = []
     for number, line in enumerate(lines, 1):
         try:
             records.append(json.loads(line) if line.strip() else None)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"Line {number} of {name} is no JSON: {error}. Write one object on each line.") from None
+            raise InputError(f"Line {number} of {name} is not JSON: {error}. Write one object on each line.") from None
     if all(record is None or isinstance(record, str) for record in records) and column is None:
         return _Column(records, ids)
     for number, record in enumerate(records, 1):
@@ -252,7 +256,9 @@ def _from_folder(path: Path, column: str | None, ids: Any) -> _Column | None:
     """A column of a folder that `Dataset.save_to_disk` wrote; None for other folders."""
     if (path / SPLIT).is_file():
         splits = [held.name for held in sorted(path.iterdir()) if (held / SAVED).is_file()] or ["NAME"]
-        raise InputError(f"{path} holds several data sets: {few(splits)}. Give one of them, as {path / splits[0]}.")
+        raise InputError(
+            f"{path} contains several data sets: {few(splits)}. Give one of them, such as {path / splits[0]}."
+        )
     if not (path / SAVED).is_file():
         return None
     import pyarrow as pa
@@ -261,7 +267,7 @@ def _from_folder(path: Path, column: str | None, ids: Any) -> _Column | None:
         state = json.loads((path / SAVED).read_text(encoding="utf-8"))
         files = [str(entry["filename"]) for entry in state["_data_files"]]
         if any(file != os.path.basename(file) or file in ("", os.curdir, os.pardir) for file in files):
-            raise InputError(f"{path / SAVED} names files outside of the folder.")
+            raise InputError(f"{path / SAVED} refers to files outside of the folder, which nearid does not read.")
         check_memory(path.name, 2 * sum((path / file).stat().st_size for file in files), "Save a part of it.")
         table = pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(path / file))).read_all() for file in files)
     names = table.column_names
@@ -301,7 +307,7 @@ def _column_names(data: Any) -> list[str] | None:
 
 
 def _is_texts(values: Any) -> bool:
-    """Whether these are texts one by one: the first that is not empty is one."""
+    """Whether the values are texts, judged by the first one that is not empty."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or not hasattr(values, "__len__"):
         return False
     if is_a(values, "torch", "Tensor"):
@@ -320,7 +326,7 @@ def _chosen(name: str, column: str | None, names: Sequence[str], texts: Sequence
     chosen = USUAL if USUAL in texts else only(texts)
     if chosen is None:
         held = f"Its columns of texts: {few(map(repr, texts))}." if texts else nearest("", names)
-        raise InputError(f"{name} does not say which column holds the texts. Name it: column (--column). {held}")
+        raise InputError(f"{name} has several columns. Name the column with the texts: column (--column). {held}")
     return chosen
 
 
@@ -329,10 +335,10 @@ def given_ids(ids: Any) -> Any:
     if not isinstance(ids, str | os.PathLike):
         return ids
     if not os.path.exists(local_path(ids)):
-        raise InputError(f"There is no file and no column {ids} to take the ids from (given as ids).")
+        raise InputError(f"There is no file and no column {ids}, which was given as ids.")
     values = open_contents(ids).saved
     if isinstance(values, Mapping):
-        raise InputError(f"{ids} holds several arrays, but one is expected as ids; save it as .npy.")
+        raise InputError(f"{ids} contains several arrays, but ids must be one array. Save it as .npy.")
     return values
 
 
@@ -345,24 +351,24 @@ def _is_empty(value: Any) -> bool:
 
 
 def _refuse_other(name: str, row: int, text: Any) -> None:
-    """Refuse what is no text, and letters that no file can hold."""
+    """Refuse values that are not text, and letters that cannot be encoded."""
     if not isinstance(text, str):
         raise InputError(f"Entry {row} of {name} is {type_of(text)}, but a text is expected.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"Text {row} of {name} holds half a letter (a lone surrogate). Mend it, or leave it out."
+            f"Text {row} of {name} contains an invalid character (a lone surrogate). Correct it, or leave the text out."
         ) from None
 
 
 def refuse_no_tokeniser(model: Any) -> None:
-    """Refuse the folder of a model that has no tokeniser, of which transformers would make an empty one."""
+    """Refuse the folder of a model without a tokeniser (transformers would make an empty one)."""
     if not isinstance(model, str | os.PathLike):
         return
     folder = local_path(model)
     if folder.is_dir() and not any((folder / name).is_file() for name in TOKENISER):
         raise InputError(
-            f"{folder} holds no tokeniser ({TOKENISER[0]}), so that texts cannot become tokens. Copy it from where the "
-            "model comes from, or name a folder that has it: tokenizer (--tokenizer)."
+            f"{folder} has no tokeniser ({TOKENISER[0]}), so texts cannot be converted to tokens. Copy it from the "
+            f"source of the model, or give the folder of a tokeniser: tokenizer (--tokenizer)."
         )

@@ -1,4 +1,4 @@
-"""Texts through a model's own tokeniser, in batches of like lengths."""
+"""Texts through a model's own tokeniser, in batches of similar lengths."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from nearid.questions.extract.words import WordTokens, lettered, word_tokens
 OFFSETS = "offset_mapping"
 # Texts that are tokenised at once.
 CHUNK = 1024
-# A text shorter than this share of the longest in a batch begins the next batch: at most a fourth is padding, and
-# there are hardly more batches than of texts in any order.
+# A text shorter than this share of the longest in a batch starts the next batch. Then at most a fourth is padding, and
+# there are only a few more batches.
 LIKE = 0.75
-# Tokenisers without a limit name a number beyond any.
+# Tokenisers without a limit return a huge number.
 NO_LIMIT = 10**9
 
 
 class TextSource(Source):
     """Texts as batches of tokens, the longest first, each padded to its own longest.
 
-    A model that takes no mask would take padding for tokens: its batches hold texts of one length.
+    A model without a mask would treat padding as tokens, so its batches have texts of one length.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class TextSource(Source):
     pool : str
         How rows are made: one for each text, token or word.
     max_length : int, optional
-        Tokens of a text at most. Default: as many as the model takes.
+        Largest number of tokens of a text. Default: as many as the model takes.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class TextSource(Source):
         self._texts, self._tokenizer, self._by_words = texts, tokenizer, pool == "words"
         if self._by_words and not getattr(tokenizer, "is_fast", False):
             raise InputError(
-                f"The tokeniser of {network.name} ({type(tokenizer).__name__}) does not tell which letters a token "
-                "stands for, so that tokens cannot be joined to words. Choose another pool (--pool)."
+                f"The tokeniser of {network.name} ({type(tokenizer).__name__}) does not give the letters of each "
+                f"token, so tokens cannot be joined to words. Choose another pool (--pool)."
             )
         self._most = _limit(network, tokenizer, max_length)
         self._from_left = getattr(tokenizer, "truncation_side", "right") == "left"
@@ -109,7 +109,7 @@ class TextSource(Source):
             )
 
     def _cut(self, places: np.ndarray, encoded: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Which texts lack tokens and, for words, the letters of the tokens that each of them lacks."""
+        """Which texts were cut and, for words, the letters of the tokens that were cut off."""
         full = np.array([len(tokens) == self._most for tokens in encoded[TOKENS]])
         dropped = [np.zeros((0, 2), np.int64)] * len(places)
         if full.any():
@@ -129,7 +129,7 @@ class TextSource(Source):
         lengths = self._lengths[self._order]
         start = 0
         while start < len(lengths):
-            # Negative, as they fall.
+            # Negative, because the lengths are descending.
             like = int(np.searchsorted(-lengths, -self._like * lengths[start], side="right"))
             stop = min(start + size, max(like, start + 1))
             yield start, stop
@@ -159,12 +159,12 @@ class TextSource(Source):
 
 
 def open_tokenizer(given: Any, model: Any, network: Network | OnnxNetwork, revision: str | None = None) -> Any:
-    """The tokeniser of a model; never one that runs code of its own.
+    """The tokeniser of a model; its own code is never run.
 
     Parameters
     ----------
     given : str, path, tokeniser or None
-        What somebody chose instead of the model's own.
+        The user's choice instead of the model's own.
     model : Any
         The model, as it was given.
     """
@@ -177,7 +177,7 @@ def open_tokenizer(given: Any, model: Any, network: Network | OnnxNetwork, revis
     source = given if given is not None else _home(model, network)
     if source is None:
         raise InputError(
-            f"{network.name} does not say which tokeniser belongs to it. Name a folder or a model on the hub that has "
+            f"nearid does not know the tokeniser of {network.name}. Name a folder or a model on the hub that has "
             "it: tokenizer (--tokenizer)."
         )
     refuse_no_tokeniser(source)
@@ -194,7 +194,7 @@ def open_tokenizer(given: Any, model: Any, network: Network | OnnxNetwork, revis
             )
     except Exception as error:  # what is raised for a missing or damaged tokeniser is not documented
         raise InputError(
-            f"The tokeniser of {os.fspath(source)} cannot be loaded: {reason(error)}. Name another that fits: "
+            f"The tokeniser of {os.fspath(source)} cannot be loaded: {reason(error)}. Give another one that fits: "
             "tokenizer (--tokenizer)."
         ) from None
     if len(tokenizer) <= len(tokenizer.all_special_ids):
@@ -214,7 +214,7 @@ def _home(model: Any, network: Network | OnnxNetwork) -> str | os.PathLike[str] 
 
 
 def _names(network: Network | OnnxNetwork, tokenizer: Any) -> list[str]:
-    """What the tokeniser gives and the forward pass takes."""
+    """Arrays that the tokeniser returns and the forward pass accepts."""
     if isinstance(network, OnnxNetwork):
         return [name for name in tokenizer.model_input_names if name in network.graph.inputs and name != MASK]
     try:
@@ -225,7 +225,7 @@ def _names(network: Network | OnnxNetwork, tokenizer: Any) -> list[str]:
 
 
 def _limit(network: Network | OnnxNetwork, tokenizer: Any, wanted: int | None) -> int | None:
-    """Tokens of a text at most; None where neither the model nor its tokeniser has a limit."""
+    """Largest number of tokens of a text; None if neither the model nor its tokeniser has a limit."""
     limits = [tokenizer.model_max_length, _positions(network)]
     most = min((limit for limit in limits if limit is not None and limit < NO_LIMIT), default=None)
     if wanted is None:
@@ -234,12 +234,15 @@ def _limit(network: Network | OnnxNetwork, tokenizer: Any, wanted: int | None) -
         raise InputError(f"max_length is {wanted}, but {network.name} takes {most} tokens at most.")
     special = tokenizer.num_special_tokens_to_add()
     if wanted <= special:
-        raise InputError(f"max_length is {wanted}, but {special} tokens of each text only mark its ends. Give more.")
+        raise InputError(
+            f"max_length is {wanted}, but each text needs {special} special tokens that mark its ends. "
+            f"Give a larger number."
+        )
     return wanted
 
 
 def _positions(network: Network | OnnxNetwork) -> int | None:
-    """Positions that a transformers model has embeddings for; some number them from after that of the padding."""
+    """Number of positions of a transformers model; some models count them from after the padding index."""
     if isinstance(network, OnnxNetwork):
         return None
     most = getattr(getattr(network.module, "config", None), "max_position_embeddings", None)

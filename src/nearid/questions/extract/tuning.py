@@ -1,4 +1,4 @@
-"""What is measured before a run: a batch that fits and is fast, and whether bfloat16 is faster and how exact."""
+"""Measurements before a run: a batch size that fits and is fast, and whether bfloat16 is faster and how exact."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ except ImportError:  # Windows does not tell the peak of memory
 
 USUAL = 128
 SIZES = (8, 16, 32, 64, 128, 256, 512)
-# A larger batch, or bfloat16, must be so many times as fast to be taken: less may be noise.
+# A larger batch, or bfloat16, must be faster by this factor: less may be noise.
 WORTH = 1.1
-# Seconds of a pass beyond which no larger batch is tried.
+# If a pass takes longer than this many seconds, no larger batch is tried.
 PATIENCE = 5.0
 # Inputs on which two precisions are compared.
 COMPARED = 32
-# A batch is tried if it is at most this share of the inputs: all that is tried takes less than half of a run.
+# A batch is tried if it has at most this share of the inputs, so all trials take less than half of a run.
 SHARE = 8
 # Batches among which one of a given size is looked for.
 LOOKED_AT = 100
 
 
 def noted(out: Path | None, *, restart: bool) -> dict[str, Any]:
-    """What an interrupted extraction into a folder runs with: it goes on with the same, as rows depend on it."""
+    """Batch size and precision of an interrupted extraction, which a continued run must keep."""
     if out is None or restart:
         return {}
     try:
@@ -48,7 +48,7 @@ def noted(out: Path | None, *, restart: bool) -> dict[str, Any]:
             case {"identity": {"batch_size": int(size), "precision": str(precision)}, "state": {"inputs": int(done)}}:
                 return {"batch_size": size, "precision": precision} if done and size > 0 else {}
     except (OSError, ValueError, RecursionError):
-        pass  # whoever opens the part says what is wrong with it
+        pass  # opening the partial folder reports the error
     return {}
 
 
@@ -60,7 +60,7 @@ def fitting_batch(forward: Forward, source: Source) -> int:
     for size in SIZES:
         if SHARE * size > (source.rows or 0):
             break
-        # Of texts, the longest of which so many are of a like length.
+        # For texts: the longest batch with this many texts of similar length.
         try:
             batch = next((batch for batch in islice(source.batches(size), LOOKED_AT) if batch.n == size), None)
             if batch is None:
@@ -78,31 +78,31 @@ def fitting_batch(forward: Forward, source: Source) -> int:
 
 
 def fitting_precision(
-    forward: Forward, source: Source, dtype: torch.dtype, before: str | None = None, *, asked: bool
+    forward: Forward, source: Source, dtype: torch.dtype, before: str | None = None, *, chosen: bool
 ) -> tuple[Forward, tuple[Alert, ...]]:
-    """The passes in lower precision, and how far rows differ; in full precision where lower is slower, or fails.
+    """The forward pass in lower precision, and how far rows differ; in full precision if lower is slower or fails.
 
     Parameters
     ----------
     before : str, optional
-        The precision that an interrupted extraction runs in, which decides.
-    asked : bool
-        Whether somebody chose this precision, which then need not be faster.
+        The precision of an interrupted extraction, which is kept.
+    chosen : bool
+        Whether the user chose this precision; it is then used even if it is not faster.
     """
     name, lower = str(dtype).removeprefix("torch."), replace(forward, mixed=dtype)
-    if not asked and before is not None:
+    if not chosen and before is not None:
         if before != name:
             return forward, ()
-        asked = True
+        chosen = True
     if isinstance(source, BatchSource):
-        # Its first batch may be had once only, so that nothing can be measured.
-        return lower if asked else forward, ()
+        # Its first batch can be read only once, so nothing can be measured.
+        return lower if chosen else forward, ()
     try:
         batches = _first(source, COMPARED)
         plain = forward.with_layout(batches[0])[0]
         slow, full = _seconds(plain, batches)
     except InputError:
-        return lower if asked else forward, ()  # the first pass says what is wrong
+        return lower if chosen else forward, ()  # the first pass says what is wrong
     try:
         fast, half = _seconds(replace(plain, mixed=dtype), batches)
     except InputError as error:
@@ -111,7 +111,7 @@ def fitting_precision(
     speed = (
         f"{slow / fast:.2g} times as fast as full precision on {counted(sum(batch.n for batch in batches), 'input')}"
     )
-    if not asked and slow < WORTH * fast:
+    if not chosen and slow < WORTH * fast:
         return forward, (Alert("full_precision", f"The model runs in full precision, because {name} is only {speed}."),)
     layer, off = max(((layer, _deviation(full[layer], half[layer])) for layer in full), key=lambda each: each[1])
     sentence = f"The model runs in {name}, {speed}. Rows differ by up to {off:.2%} of their spread (layer {layer})."
@@ -119,7 +119,7 @@ def fitting_precision(
 
 
 def _first(source: Source, count: int) -> list[Batch]:
-    """Batches of the first inputs, at least so many where there are."""
+    """Batches of the first inputs, at least `count` inputs if there are so many."""
     batches: list[Batch] = []
     for batch in source.batches(count):
         batches.append(batch)
@@ -129,7 +129,7 @@ def _first(source: Source, count: int) -> list[Batch]:
 
 
 def _seconds(forward: Forward, batches: list[Batch]) -> tuple[float, dict[str, Tensor]]:
-    """Time of passes over batches, after one that is not counted; and what the layers give."""
+    """Time of passes over batches, after a warm-up; and the outputs of the layers."""
     forward(batches[0])
     began = time.perf_counter()
     parts = [forward(batch)[0] for batch in batches]
@@ -147,6 +147,8 @@ def _deviation(full: Tensor, half: Tensor) -> float:
 
 
 def _peak() -> int:
-    """Most bytes that this process has had in memory; 0 where the system does not tell."""
-    # In kB on Linux; in bytes on macOS, where more is feared than there is.
-    return 0 if resource is None else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Peak memory of this process in bytes; 0 if the system does not report it."""
+    # In kB on Linux; in bytes on macOS, where this overestimates.
+    if resource is None:
+        return 0
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

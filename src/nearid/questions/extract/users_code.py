@@ -1,4 +1,4 @@
-"""Code of users: it may print, seed and change the folder, and the process is as it was afterwards."""
+"""Run users' code, which may set seeds and change the folder, and restore the process afterwards."""
 
 import os
 import random
@@ -11,9 +11,9 @@ import torch
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Give the random generators of Python, numpy and torch back the state that they have now."""
+    """Restore the random states of Python, numpy and torch after the `with` block."""
     python, arrays = random.getstate(), np.random.get_state()
-    # Those of devices count only once they are in use; to ask would take them into use.
+    # Generators of devices matter only if they are in use; reading their state would initialise them.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     try:
         with torch.random.fork_rng(devices):
@@ -25,7 +25,7 @@ def same_draws() -> Iterator[None]:
 
 @contextmanager
 def same_surroundings() -> Iterator[None]:
-    """Give the process back its folder and its random generators their state."""
+    """Restore the working folder and the random states after the `with` block."""
     folder = os.getcwd()
     try:
         with same_draws():

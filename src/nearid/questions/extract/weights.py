@@ -1,4 +1,4 @@
-"""Modules from saved weights: of an importable factory or a known architecture, the weights never unpickled."""
+"""Modules from saved weights, with a factory or a known architecture; weights are never unpickled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nearid.questions.extract.users_code import same_surroundings
 
 # Prefixes that a decoder has among the weights.
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
-# What data parallel and compiled modules put before the names of all their weights.
+# Prefixes that data-parallel and compiled modules add to the names of all weights.
 WRAPPED = ("module.", "_orig_mod.")
 # Characters of a name that a message shows.
 _LONGEST = 80
@@ -35,7 +35,7 @@ COUNTED, RUNNING = "num_batches_tracked", ("running_mean", "running_var")
 
 
 def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
-    """A decoder, as `load_module`; but a factory alone may give any function, and known weights need no factory."""
+    """Load a decoder like `load_module`; a factory alone may return any function, known weights need no factory."""
     if is_factory(model):
         return _made(model, factory, prefix, Callable, "a decoder that can be called")  # type: ignore[no-any-return]
     if factory is not None:
@@ -50,20 +50,22 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
     Parameters
     ----------
     model : str
-        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result has them.
+        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory that returns a module with
+        its weights.
     factory : str, optional
         package.module:function that makes the module for the weights.
     prefix : str, optional
-        Part of the weights to use, such as "model."; the prefix is taken off their names. Of a file with several state
-        dicts it begins with the entry of one, as in "ema.model.". What wrappers for training put before every name
-        ("module.", "_orig_mod.") is taken off in any case.
+        Part of the weights to use, such as "model."; the prefix is removed from their names. In a file with several
+        state dicts it begins with the entry of one, such as "ema.model.". Prefixes of training wrappers ("module.",
+        "_orig_mod.") are always removed.
     """
     if is_factory(model):
         return _module(model, factory, prefix)
     weights = load_weights(model, prefix)
     if factory is None:
         raise InputError(
-            f"{model} holds weights only. Name what makes their module: factory (--factory) package.module:function."
+            f"{model} contains only weights. Name the function that makes the module: factory (--factory) "
+            f"package.module:function."
         )
     return fill(model, _module(factory), weights, prefix)
 
@@ -73,9 +75,9 @@ def _module(factory: str, other: str | None = None, prefix: str | None = None) -
 
 
 def fill(model: str, module: nn.Module, weights: Weights, prefix: str | None = None) -> nn.Module:
-    """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off.
+    """Load weights into a module; all must fit. Prefixes of training wrappers are removed from the names.
 
-    The prefix is what was taken off before, for messages.
+    `prefix` was already removed; it is only for messages.
     """
     given, own = weights, module.state_dict()
     for wrapper in WRAPPED:
@@ -93,7 +95,7 @@ def fill(model: str, module: nn.Module, weights: Weights, prefix: str | None = N
 
 def _misfits(weights: Weights, own: Weights) -> str:
     extra, missing = ([k for k in one if k not in other] for one, other in ((weights, own), (own, weights)))
-    # Weights first; what layers count is in no file of some, and no output depends on it.
+    # Weights first. Counters of layers are missing in some files, and no output depends on them.
     extra, missing = (
         sorted((k for k in names if not k.endswith(COUNTED)), key=lambda k: k.endswith(RUNNING))
         for names in (extra, missing)
@@ -109,7 +111,7 @@ def _misfits(weights: Weights, own: Weights) -> str:
 
 
 def _prefix_advice(weights: Weights, own: Weights, prefix: str) -> str:
-    """Under which prefix a file has all the weights of a module, where it has them."""
+    """Advice about the prefix under which a file has all the weights of a module, if there is one."""
     first = next(iter(own))
     prefixes = [name.removesuffix(first) for name in weights if name.endswith(f".{first}")]
     fitting = next((p for p in prefixes if all(p + name in weights for name in own)), None)
@@ -119,14 +121,15 @@ def _prefix_advice(weights: Weights, own: Weights, prefix: str) -> str:
 
 
 def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> Weights:
-    """Named tensors of a file, loaded without running any code it holds.
+    """Load the named tensors of a file without running code from it.
 
-    The state dict is found by its shape, a mapping of names to tensors, whatever training scripts put around it.
+    A state dict is any mapping of names to tensors, wherever it is in the file.
 
     Parameters
     ----------
     prefix : str, optional
-        Part of the weights to use; the prefix is taken off their names. Of several state dicts it names one first.
+        Part of the weights to use; the prefix is removed from their names. With several state dicts it begins with the
+        name of one.
     """
     place = Path(path)
     if not place.is_file():
@@ -138,28 +141,29 @@ def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> Wei
 
 
 def latent_width(decoder: object) -> int | None:
-    """Coordinates that a decoder takes, as far as its first linear layer tells."""
+    """Number of latents of a decoder, from its first linear layer; None if there is none."""
     modules = decoder.modules() if isinstance(decoder, nn.Module) else ()
     return next((m.in_features for m in modules if isinstance(m, nn.Linear)), None)
 
 
 def _known(model: str, weights: Weights) -> tuple[Weights, nn.Module]:
-    """The architecture that the weights, or a part of them under a usual prefix, are of."""
+    """The known architecture of the weights, or of a part of them under a usual prefix."""
     for prefix in PREFIXES:
         part = under(weights, prefix)
         module = BurgessDecoder.of(part)
         if module is not None:
             return part, module
     raise InputError(
-        f"The weights of {model} ({few(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
-        "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
+        f"The weights of {model} ({few(list(weights)[:5])}, ...) do not belong to a known decoder. Name the function "
+        f"that makes the module: --factory package.module:function (and --prefix decoder. if the decoder is only a "
+        f"part of the weights)."
     )
 
 
 def _made(factory: str, other: str | None, prefix: str | None, kind: Any, expected: str) -> Any:
-    """What a factory gives; another factory, or a prefix, beside it is refused."""
+    """Return the result of a factory; raise an error if another factory or a prefix is also given."""
     if other is not None or prefix is not None:
-        raise InputError(f"{factory} is a factory itself; a factory or a prefix belongs to a file of weights.")
+        raise InputError(f"{factory} is already a factory. The options factory and prefix are for a file of weights.")
     refuse_factory(factory)
     with same_surroundings():
         return _called(factory, kind, expected)
@@ -174,7 +178,7 @@ def _called(factory: str, kind: Any, expected: str) -> Any:
         raise InputError(f"{factory} is {type_of(function)}, but a function that makes a module is expected.")
     try:
         made = function()
-    except (Exception, SystemExit) as error:  # so may its functions
+    except (Exception, SystemExit) as error:  # a factory may raise anything too
         raise InputError(
             f"The factory {factory} failed: {_described(error)}. It is called without arguments."
         ) from error
@@ -188,29 +192,30 @@ def _described(error: BaseException) -> str:
 
 
 def state_dicts(saved: Any, name: str) -> dict[str, Weights]:
-    """State dicts of what was saved to a file, by the dotted name of their entry; at least one.
+    """State dicts in a saved object, by the dotted name of their entry; at least one.
 
-    A state dict is told by its shape, a mapping of names to tensors, so it does not matter what is around it.
+    A state dict is any mapping of names to tensors, wherever it is.
     """
     held = dict(_nested(saved, ""))
     if not held:
         raise InputError(
-            f"{name} holds no state dict, a mapping of names to tensors. {_contents(saved)} "
+            f"{name} contains no state dict (a mapping of names to tensors). {_contents(saved)} "
             "Save one with torch.save(module.state_dict(), path)."
         )
-    # Figures that callbacks keep, and single layers, do not compete with a whole module.
+    # Values of callbacks and single layers do not count if there is a whole module.
     held = {entry: weights for entry, weights in held.items() if any(w.ndim for w in weights.values())} or held
     return {entry: weights for entry, weights in held.items() if any("." in name for name in weights)} or held
 
 
 def part_of(name: str, held: dict[str, Weights], prefix: str) -> Weights:
-    """Weights under a prefix, which is taken off their names; of several state dicts it names the entry of one."""
+    """Weights under a prefix, without the prefix; with several state dicts it begins with the name of one."""
     entries = [entry for entry in held if prefix.startswith(f"{entry}.")]
     if len(held) > 1 and not entries:
         known = few(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
         first = f"{next(iter(held))}."
         raise InputError(
-            f"{name} holds {len(held)} state dicts: {known}. Choose one with prefix={_short(first)!r} (on the command "
+            f"{name} contains {len(held)} state dicts: {known}. Choose one with prefix={_short(first)!r} (on the "
+            f"command "
             f"line --prefix {_short(first)})."
         )
     entry = max(entries, key=len) if entries else next(iter(held))
@@ -228,7 +233,7 @@ def under(weights: Weights, prefix: str) -> Weights:
 
 def _nested(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
     if isinstance(value, dict):
-        # Optimisers number what they keep, modules do not.
+        # Optimisers use numbers as keys, modules do not.
         if not all(isinstance(name, str) for name in value):
             return
         if value and all(hasattr(w, "shape") for w in value.values()):
@@ -269,10 +274,19 @@ class BurgessDecoder(nn.Module):
 
     Parameters
     ----------
-    channels : int
-        Of the images.
-    size : {32, 64}
+    latents : int
+        Number of latents.
+    channels : int, default=1
+        Channels of the images.
+    size : {32, 64}, default=32
         Side of the images.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from nearid.questions.extract.weights import BurgessDecoder
+    >>> BurgessDecoder(10)(torch.zeros(2, 10)).shape
+    torch.Size([2, 1, 32, 32])
     """
 
     def __init__(self, latents: int, channels: int = 1, size: int = 32) -> None:
@@ -294,7 +308,7 @@ class BurgessDecoder(nn.Module):
 
     @classmethod
     def of(cls, weights: Mapping[str, Tensor]) -> BurgessDecoder | None:
-        """The decoder that such weights are of, by their names and shapes; None where they are of something else."""
+        """The decoder of these weights, by their names and shapes; None if they are of something else."""
         first, last = (weights[name].shape if name in weights else () for name in ("lin1.weight", "convT3.weight"))
         if len(first) != 2 or len(last) != 4:
             return None

@@ -1,4 +1,4 @@
-"""Words of a text, and the tokens that each of them is made of by any tokeniser."""
+"""Words of a text, and the tokens of each word for any tokeniser."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def _pattern() -> re.Pattern[str]:
 
 
 def spans(text: str) -> np.ndarray:
-    """First letter and end of every word, of shape (words, 2); they follow from the text alone."""
+    """Start and end of every word, of shape (words, 2); they depend only on the text."""
     return np.array([match.span() for match in _pattern().finditer(text)], np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
 class WordTokens:
-    """Which tokens of a batch belong to which words, an entry for each pair of a word and one of its tokens.
+    """Which tokens of a batch belong to which words, with one entry per pair of a word and a token.
 
     The entries are sorted by input and word.
 
     Attributes
     ----------
     inputs : ndarray of shape (k,)
-        Place of the text in the batch.
+        Index of the text in the batch.
     tokens : ndarray of shape (k,)
-        Place of the token in its text.
+        Index of the token in its text.
     words : ndarray of shape (k,)
         Number of the word in its text.
     """
@@ -54,7 +54,7 @@ class WordTokens:
 
     @property
     def starts(self) -> np.ndarray:
-        """The first entry of every word that has a token: there are as many words as rows."""
+        """The first entry of every word that has a token; each of these words is a row."""
         if not len(self.inputs):
             return np.zeros(0, np.int64)
         other = (np.diff(self.inputs) != 0) | (np.diff(self.words) != 0)
@@ -71,7 +71,7 @@ class WordTokens:
 
 
 def lettered(offsets: Sequence[tuple[int, int]]) -> np.ndarray:
-    """First letter and end of each token that stands for a letter, of shape (tokens, 2)."""
+    """Start and end of each token with at least one letter, of shape (tokens, 2)."""
     places = np.array(offsets, np.int64).reshape(-1, 2)
     return places[places[:, 1] > places[:, 0]]
 
@@ -84,10 +84,10 @@ def word_tokens(
     Parameters
     ----------
     offsets : sequence of sequences of (int, int)
-        Of each token of each text the first letter and the end; equal for tokens that stand for no letter.
+        Start and end of each token of each text; equal for tokens without letters.
     dropped : sequence of ndarray of shape (m, 2)
-        The same of the tokens that each text lacks because it is too long. Words that share a letter with one of them
-        are left out: a letter may be of several tokens.
+        The same for the tokens that were cut off because the text is too long. Words that share a letter with one of
+        them are left out (a letter may belong to several tokens).
     """
     parts = [
         np.vstack([np.full(len(pairs), at), pairs.T])
@@ -99,7 +99,7 @@ def word_tokens(
 
 
 def _whole(words: np.ndarray, tokens: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """Pairs of tokens and words that lack none of their tokens."""
+    """Pairs of tokens and words, only of words whose tokens are complete."""
     pairs = _pairs(words, tokens)
     return pairs[~np.isin(pairs[:, 1], _pairs(words, lost)[:, 1])]
 

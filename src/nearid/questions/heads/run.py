@@ -25,7 +25,7 @@ from nearid.moments import Floats
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, MARGIN
 from nearid.questions.heads.result import HeadComparison, HeadVerdict
 
-# Rows for each feature below which a fitted map is much worse than the best one.
+# With fewer rows per feature, a fitted map is much worse than the best one.
 FEW = 5
 
 
@@ -72,9 +72,9 @@ def compare_heads(
     head2 : the same
         The head of the second model, with the classes in the same order.
     features1 : array of shape (n, M), file, FILE:ENTRY or FOLDER:LAYER
-        What the first head reads.
+        Input of the first head.
     features2 : the same
-        What the second head reads, for the same inputs. If both sides have ids, rows are paired by id, otherwise by
+        Input of the second head, for the same examples. If both sides have ids, rows are paired by id, otherwise by
         position.
     biases : {"own", "none"}, or one of these, a vector or a file for each head, default="own"
         Biases of the logits. "own" uses the biases of the module, or the entry x.bias beside x.weight of a checkpoint.
@@ -88,7 +88,7 @@ def compare_heads(
         Ridge penalty of the fitted map. "auto" chooses it by cross-validation within the half that it is fitted to.
         0 is plain least squares.
     names : two of str, optional
-        What to call the models.
+        Names of the models in the output.
     features : sequence of str or str, optional
         If the features are tables: columns to use, by name or pattern ("emb_*"), in a list or a text with commas.
         Default: all numeric columns.
@@ -262,7 +262,7 @@ def _explains(r2: float) -> str:
 
 
 def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
-    """What the agreement of the maps is evidence of."""
+    """The verdict from the agreement of the maps."""
     seen = compared.seen
     for which, diversity in zip(("first", "second"), compared.heads.diversity, strict=True):
         if not diversity.rank:
@@ -289,7 +289,7 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     if best < LEAST_EXPLAINED:
         outcome, meaning = "disagree", "No linear map relates the features of the two models"
     elif seen.heads.low >= (1 - MARGIN) * best:
-        # As many equations as unknowns or fewer: there the map restates that the logits are equal.
+        # With at most as many equations as unknowns, the map only restates that the logits are equal.
         restated = "There the features agree up to that map, which only restates that the logits agree"
         outcome, meaning = "agree", "This is evidence of linear identifiability" if whole else restated
     elif seen.heads.low > 0:

@@ -1,4 +1,4 @@
-"""The best pair of layers: an interval that holds although the pair was chosen, and what the best reaches by chance."""
+"""The best pair of layers: an interval that accounts for the choice, and the best value by chance."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def best_pairs(
     *,
     itself: bool,
 ) -> tuple[dict[str, Best], dict[str, BestByChance]]:
-    """The best of all pairs of layers by each measure, and what the best reaches by chance where that is known.
+    """The best of all pairs of layers by each measure, and its chance level if that is known.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def best_pairs(
     permutations : int or None
         As of `compare_layers`.
     itself : bool
-        Whether both sides are the same model: a layer beside itself says nothing.
+        Whether both sides are the same model. A layer is then not compared with itself.
     """
     best, reached = {}, {}
     rows = list(left.values()), list(right.values())
@@ -67,7 +67,7 @@ def best_pairs(
         if isinstance(measure, str):
             estimate = with_interval_of_best(estimate, measure, pair_rows(rows[0][i], rows[1][j]), count, how)
         best[name] = Best(list(left)[i], list(right)[j], estimate, count)
-        # Where rows depend on their neighbours for too long, no order is independent of the others.
+        # If rows depend on their neighbours for too long, no order is independent of the others.
         slow = how.blocks is not None and how.blocks.slow
         found = None
         if permutations != 0 and not slow and isinstance(measure, str) and has_chance(measure, widest):
@@ -80,11 +80,11 @@ def best_pairs(
 
 
 def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: int, how: Fitting) -> Estimate:
-    """The value of two layers, the best of so many pairs, with its interval; none for `mcc` and where rows are few."""
+    """The value of the best of `count` pairs of layers, with its interval; none for `mcc` and for few rows."""
     confidence = confidence_of_best(count)
     group = group_of(measure, "r2") or group_of(measure, "epsilon")
     if group is not None:
-        # A penalty takes long to choose: there is none where the group has none.
+        # Choosing a penalty is slow, so skip it if the group needs none.
         ridge = how.ridge if "ridge" in GROUPS[group].options else 0.0
         if pair.n < FEW * max(pair.x.shape[1], pair.y.shape[1]):
             return estimate

@@ -1,10 +1,10 @@
-"""What the best of all pairs of layers reaches by chance: all pairs again, with the target's rows in another order.
+"""Chance level of the best pair of layers: all pairs are measured again with the target's rows in another order.
 
-The rows of all target layers are reordered together, so that layers of one model stay as alike as they are. Every
-repetition keeps its best pair. A pair that beats these does so although it was chosen among many.
+The rows of all target layers are reordered together, which keeps the similarity of layers of one model. Every
+repetition keeps its best pair. So the p-value accounts for the choice among many pairs.
 
-Measures are taken on a sample where rows are many, and along leading principal components where layers are wide. The
-observed order is measured in the same way, so that p-values are exact whatever was left out.
+If there are many rows, measures use a sample. If layers are wide, they use leading principal components. The observed
+order is measured in the same way, so p-values are exact.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from nearid.questions.compare.verdict import add_one
 from nearid.questions.layers.result import group_of
 from nearid.questions.layers.tiles import Fitting, Tile
 
-# Of wider layers chance is measured along so many leading principal components.
+# For wider layers, chance is measured along this number of leading principal components.
 LEADING = 16
 # Measures that match columns need the columns themselves. Wider layers take too long to match 99 times.
 MATCHED = 32
 # Rows, and numbers of all layers, that chance is measured on.
 LEAST_ROWS, ROWS, NUMBERS = 1_000, 5_000, 2_000_000
-# Beyond so many pairs of layers what is fitted is repeated less often: 99 times would take minutes.
+# With more pairs of layers, fitted measures are repeated less often: 99 repetitions would take minutes.
 PAIRS, FEWER = 256, 19
-# Rows that a component of CCA takes at least.
+# Smallest number of rows per component of CCA.
 ROWS_PER_COMPONENT = 10
 
 
@@ -50,9 +50,9 @@ class BestByChance:
     reached : ndarray of shape (different repetitions,)
         The best pair of each.
     values : ndarray of shape (layers of the source, layers of the target)
-        The same rows in their own order.
+        Values of the same rows in their own order.
     rows, components : int
-        Rows in use, and the columns that a layer has at most.
+        Rows in use, and largest number of columns of a layer.
     """
 
     reached: Floats
@@ -62,20 +62,20 @@ class BestByChance:
 
     @property
     def p_values(self) -> Floats:
-        """Of each pair against the best of all pairs; NaN where nothing was measured."""
+        """P-value of each pair against the best of all pairs; NaN if nothing was measured."""
         each = [np.nan if np.isnan(own) else add_one(self.reached, float(own)) for own in self.values.flat]
         return np.reshape(each, self.values.shape)
 
 
 def has_chance(measure: object, widest: int) -> bool:
-    """Whether a measure of layers of so many columns has a chance level at a modest cost."""
+    """Whether the chance level of a measure is affordable for layers of this width."""
     if not isinstance(measure, str) or group_of(measure, "epsilon"):
         return False
     return widest <= MATCHED or not _of_columns(measure)
 
 
 def _of_columns(measure: str) -> bool:
-    """Whether a measure depends on the columns as they are, of which principal components know nothing."""
+    """Whether a measure depends on individual columns, so that principal components cannot replace them."""
     group = group_of(measure, "r2")
     return measure == "mcc" if group is None else "rigid" not in (group, *GROUPS[group].contains)
 
@@ -106,7 +106,7 @@ class Shuffles:
     def best(
         self, measure: str, compared: np.ndarray, permutations: int | None, progress: Progress
     ) -> BestByChance | None:
-        """The best of the pairs that are compared, a matrix of bool; None where none has a value."""
+        """The best of the compared pairs (a matrix of bool selects them); None if none has a value."""
         group = group_of(measure, "r2")
         repetitions = permutations or (PERMUTATIONS if measure == "cka" or compared.sum() <= PAIRS else FEWER)
         n = len(self._rows)
@@ -123,7 +123,7 @@ class Shuffles:
         values[:, ~compared] = np.nan
         if np.isnan(values).all(axis=(1, 2)).any():
             return None
-        # Of rows that are both permuted and turned the worse counts.
+        # If rows are both permuted and rotated, the worse one counts.
         reached = np.nanmax(values[1:], axis=(1, 2)).reshape(len(repeated), -1).max(axis=1)
         return BestByChance(reached, values[0], n, max(layer.shape[1] for layer in (*x, *y)))
 
@@ -151,11 +151,12 @@ class Shuffles:
         repeated: Orders,
         tick: Callable[..., object],
     ) -> Floats:
-        """Matrices of every pair of layers: of the rows as they are, then one order after another."""
+        """Matrices of every pair of layers: first in the rows' own order, then for each other order."""
         left, right = (JoinedRows("", [open_rows(layer) for layer in side]) for side in (x, y))
         n, fold = len(self._rows), np.zeros(len(self._rows), dtype=np.uint8) if measure == "cka" else self._fold
         sources, targets = left.read(0, n), right.read(0, n)
-        # Unrelated rows give no reason to choose fewer directions of CCA. Without a choice all orders are alike.
+        # For unrelated rows the number of directions of CCA is not chosen. Without a choice all orders are treated
+        # equally.
         k = min(self._how.k if measure == "svcca" and self._how.k else LEADING, max(n // ROWS_PER_COMPONENT, 1))
         values = []
         for order in self._in_turn(repeated):
@@ -194,7 +195,7 @@ class Shuffles:
 
 
 def _leading(x: Floats) -> Floats:
-    """Centred rows along their leading principal components, or nearly those, by subspace iteration."""
+    """Centred rows along their approximate leading principal components, by subspace iteration."""
     if x.shape[1] <= LEADING:
         return x
     span = np.random.default_rng(0).normal(size=(x.shape[1], 2 * LEADING))

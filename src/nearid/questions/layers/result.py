@@ -1,4 +1,4 @@
-"""The measures between layers, and what a comparison of layers returns: a matrix for each of them."""
+"""The measures between layers, and the result of a comparison of layers: a matrix for each measure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def measures() -> dict[str, str]:
-    """Measures between layers, with titles for people; most are 1 at best and about 0, or below, for unrelated rows."""
+    """Measures between layers with their titles; most are at best 1, and about 0 or less for unrelated rows."""
     groups = [g for g in reversed(GROUPS.values()) if g.prepare is None]
     return {
         "cka": "linear CKA, debiased",
@@ -36,7 +36,7 @@ def _measure(kind: str, group: str) -> str:
 
 
 def group_of(measure: str, kind: str) -> str | None:
-    """The group whose "r2" or "epsilon" a measure is; None where it is another measure."""
+    """The group of a measure "r2" or "epsilon"; None for other measures."""
     return next((name for name, g in GROUPS.items() if g.prepare is None and _measure(kind, name) == measure), None)
 
 
@@ -46,7 +46,7 @@ def is_error(measure: str) -> bool:
 
 
 def place_of_best(measure: str, values: Floats) -> tuple[int, ...] | None:
-    """Place of the largest value, or of the least error; None where there is no value."""
+    """Index of the largest value, or of the smallest error; None if there is no value."""
     if np.isnan(values).all():
         return None
     at = np.nanargmin(values) if is_error(measure) else np.nanargmax(values)
@@ -102,11 +102,22 @@ class LayerComparison(Result):
 
     def __getitem__(self, measure: str) -> Floats:
         if measure not in self.values:
-            raise InputError(f"{measure!r} was not measured. Measured are {', '.join(self.values)}.")
+            raise InputError(f"{measure!r} was not measured. Choose one of {', '.join(self.values)}.")
         return self.values[measure]
 
     def nearest(self, measure: str) -> dict[str, tuple[str, float]]:
-        """For each layer of the source, the most similar layer of the target and the value."""
+        """For each layer of the source, the most similar layer of the target and the value.
+
+        Parameters
+        ----------
+        measure : str
+            A measure that was computed, such as "cka".
+
+        Returns
+        -------
+        dict of str to tuple of str and float
+            The layer of the target and the value, by the layer of the source. Layers without any value are left out.
+        """
         nearest = {}
         for layer, row in zip(self.layers[0], self[measure], strict=True):
             found = place_of_best(measure, row)

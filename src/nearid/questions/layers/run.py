@@ -198,7 +198,7 @@ def compare_layers(
 
 
 def named_measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
-    """Measures by name; unknown ones, and two of one name, are refused."""
+    """Measures by name; unknown and duplicate names raise an error."""
     items = [given] if isinstance(given, str) or callable(given) else list(given)
     known = known_measures()
     named: Iterable[Iterable[Measure]] = (
@@ -208,13 +208,13 @@ def named_measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
     for measure in chain.from_iterable(named):
         name = measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)
         if wanted.get(name, measure) != measure:
-            raise InputError(f"Two measures are called {name}: give functions names of their own.")
+            raise InputError(f"Two measures have the name {name}. Give each function its own name.")
         wanted[name] = measure
     return wanted
 
 
 def _folder(side: object) -> Path | None:
-    """The folder that layers are from; None where they are in memory."""
+    """The folder of the layers; None if they are in memory."""
     if isinstance(side, LayerRows):
         return side.folder.resolve() if side.folder else None
     return Path(side).resolve() if isinstance(side, str | os.PathLike) else None
@@ -227,7 +227,7 @@ def _name(side: object, default: str) -> str:
 
 
 def own_blocks(blocks: Any, side: object) -> Any:
-    """Blocks as they were given; for "labels" those that were extracted with the layers, where there are some."""
+    """The given blocks; for "labels" those that were extracted with the layers, if any."""
     known = side.labels if isinstance(side, LayerRows) and isinstance(blocks, str) and blocks == LABELS else None
     return blocks if known is None else known
 
@@ -254,7 +254,7 @@ def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, 
 
 
 def _indexed(layers: Layers) -> Layers:
-    """Layers of one model with the index that some of them have, so that all are paired in one way."""
+    """Layers of one model with the index that some of them have, so that all are paired in the same way."""
     known = next((rows for rows in layers.values() if rows.index is not None), None)
     if known is None:
         return layers
@@ -264,7 +264,7 @@ def _indexed(layers: Layers) -> Layers:
             rows = copy(rows)
             rows.index, rows.ids = known.index, known.ids
             if not is_count(known.index):
-                rows.notes += (f"{rows.name} has no index: its rows are taken to be in the order of {known.name}.",)
+                rows.notes += (f"{rows.name} has no index. Its rows are assumed to be in the order of {known.name}.",)
         indexed[layer] = rows
     return indexed
 
@@ -299,7 +299,7 @@ def _own_measure(
                 into[i, j] = float(value)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"Your measure gave {value!r} for {a.name} and {b.name}, but a number is expected."
+                    f"Your measure returned {value!r} for {a.name} and {b.name}, but a number is expected."
                 ) from None
             tick()
 

@@ -1,7 +1,7 @@
 """Measures between layers: from common moments of layers side by side, and errors from the rows of each pair of layers.
 
-One product of a block of rows with itself gives the moments of all pairs of layers at once. Where these would take too
-much memory, tiles of layers are taken, each with a pass of its own.
+One product of a block of rows with itself gives the moments of all pairs of layers. If these would take too much
+memory, layers are split into tiles, with one pass per tile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered, evaluate, target_diameter
 from nearid.questions.layers.result import group_of
 
-# Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
+# Largest memory of the moments of a tile, of all folds together, unless one pair of layers needs more.
 TILE_BYTES = 512 << 20
 
 Layers = dict[str, Rows]
@@ -58,7 +58,7 @@ class Fitting:
     blocks: Blocks | None
 
     def deal(self, n: int, folds: int) -> np.ndarray:
-        """Fold of each of n rows. Layers of one model hold the same rows: all tiles have the blocks of the whole."""
+        """Fold of each of n rows. Layers of one model have the same rows, so all tiles use the same blocks."""
         return assign(n, folds, self.seed, None if self.blocks is None else self.blocks.codes)
 
 
@@ -70,7 +70,7 @@ class LayerPenalties:
         self._judges: Judges | None = None
 
     def of(self, group: Group, parts: FoldMoments) -> Sequence[Ridge]:
-        """Of the maps of a group that are fitted outside each fold; 0 where it has none."""
+        """Penalties of a group's maps that are fitted outside each fold; 0 if the group has none."""
         if "ridge" not in group.options:
             return [0.0] * len(parts.counts)
         if self._ridge != "auto":
@@ -120,7 +120,7 @@ class Tile:
         return cka
 
     def held_out(self, measure: str, k: int | None, ridge: Given) -> Floats:
-        """A measure that is fitted, on rows that the fit has not seen."""
+        """A fitted measure on held-out rows."""
         group = group_of(measure, "r2")
         if group is not None:
             error, spread = self._errors(GROUPS[group], ridge)
@@ -165,7 +165,7 @@ def _judged(
 
 
 def _column_correlations(moments: PairMoments) -> Floats:
-    """Of each column of x with each of y; 0 where one does not vary."""
+    """Correlation of each column of x with each of y; 0 if one does not vary."""
     size = np.sqrt(np.outer(np.diag(moments.xx), np.diag(moments.yy)))
     return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
 
@@ -196,7 +196,7 @@ def fill_errors(
     into: dict[str, Floats],
     tick: Callable[..., object],
 ) -> list[Alert]:
-    """Fill the matrices of errors over the diameter; gives cautions about repeated rows."""
+    """Fill the matrices of errors over the diameter; return alerts about repeated rows."""
     copies: list[Alert] = []
     groups = [group for m in measures if (group := group_of(m, "epsilon"))]
     for i, a in enumerate(left.values()):
@@ -211,7 +211,7 @@ def fill_errors(
 
 
 def _tiles(layers: Layers, most: int) -> list[list[int]]:
-    """Neighbouring layers together, up to so many columns."""
+    """Group neighbouring layers into tiles of at most `most` columns."""
     tiles: list[list[int]] = [[]]
     width = 0
     for at, rows in enumerate(layers.values()):
@@ -233,7 +233,7 @@ def fill_from_moments(
     dead: set[str],
     progress: Progress,
 ) -> list[Alert]:
-    """Fill the matrices of the measures that follow from moments; gives cautions about repeated rows."""
+    """Fill the matrices of the measures that need only moments; return alerts about repeated rows."""
     held = how.folds if any(m != "cka" for m in measures) else 1
     most = int(np.sqrt(TILE_BYTES / (8 * (held + 2)))) // 2
     rows_of = [list(side.values()) for side in (left, right)]

@@ -17,15 +17,16 @@ from nearid.geometry.constants import PAIRED, Pairwise
 from nearid.moments import Floats
 from nearid.questions.extract.users_code import same_draws
 
-# Rows of a batch that show whether a decoder can be used.
+# Number of rows to check whether a decoder can be used.
 PROBED = 3
-# Rows of a batch may differ by this share of the largest output from the same rows alone: kernels round differently.
+# Outputs of a row in a batch and alone may differ by this share of the largest output: kernels round differently.
 ROUNDED = 1e-3
-# Derivatives by other rows below this many units in the last place of the largest are rounding.
+# Derivatives with respect to other rows below this many units in the last place of the largest are rounding.
 MIXED = 100
-ALONE = "Each row must be decoded on its own; normalise with statistics that are kept, and attend within a row."
-# Numbers of all directional derivatives of a batch: hidden layers are often wider than outputs, and buffers of many
-# megabytes cost more to get from the system than a larger batch saves.
+ALONE = "Each row must be decoded independently: use stored statistics for normalisation, and attention only within a "
+"row."
+# Largest count of numbers in the directional derivatives of a batch. Hidden layers are often wider than outputs, and
+# allocating very large buffers costs more than a larger batch saves.
 BATCH = 1 << 17
 # Singular values below this many units in the last place of the largest are rounding.
 LOST = 10
@@ -35,7 +36,7 @@ Push = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], tuple[Tensor, Tens
 
 @dataclass(frozen=True)
 class Decoder:
-    """A decoder that was tried: rows in, rows out, one by one, with derivatives.
+    """A checked decoder: it maps rows to rows independently, with derivatives.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Decoder:
         return max(4, BATCH // (directions * self.outputs))
 
     def latents(self, rows: Floats) -> Tensor:
-        """Latents as the decoder takes them."""
+        """Latents as a tensor for the decoder."""
         return torch.tensor(rows, dtype=self.dtype, device=self.device)
 
     def push(self, latents: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,7 +82,7 @@ class Decoder:
 
 @contextmanager
 def tried(decoder: Any, rows: Floats) -> Iterator[Decoder]:
-    """Give a decoder that works, in evaluation mode meanwhile.
+    """Yield a decoder after checking that it works; it is in evaluation mode inside the `with` block.
 
     Parameters
     ----------
@@ -120,32 +121,33 @@ def _flat(decoder: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
         if out.is_nested:
             raise InputError("The decoder returns a nested tensor, but rows of equal length are expected: pad them.")
         if not out.is_floating_point():
-            raise InputError(f"The decoder returns {out.dtype}, which has no derivative; real numbers are expected.")
+            raise InputError(
+                f"The decoder returns {out.dtype}, which has no derivative. Real floating-point numbers are expected."
+            )
         if out.ndim < 2 or len(out) != len(latents):
             raise InputError(
-                f"The decoder made an output of shape {tuple(out.shape)} of latents of shape {tuple(latents.shape)}, "
-                "but a row for each row is expected: wrap a decoder of single vectors in torch.vmap."
+                f"The decoder returned shape {tuple(out.shape)} for latents of shape {tuple(latents.shape)}, but one "
+                f"output row per latent row is expected. Wrap a decoder of single vectors in torch.vmap."
             )
         if not out.numel():
-            raise InputError(
-                f"The decoder made an output of shape {tuple(out.shape)}, which holds no numbers to measure."
-            )
+            raise InputError(f"The decoder returned shape {tuple(out.shape)}, which contains no numbers.")
         return out.flatten(1)
 
     return function
 
 
 def _precision(modules: list[nn.Module], rows: Floats) -> tuple[tuple[torch.dtype, ...], torch.device]:
-    """Dtypes to try and device: those of the decoder's own numbers, or of the latents where it shows none.
+    """Dtypes to try, and the device: those of the decoder's parameters, or of the latents if it shows none.
 
-    A function may hide a module, whose numbers are most often of torch's default dtype.
+    A function may contain a module, whose parameters most often have torch's default dtype.
     """
     for m in modules:
         for own in (*m.parameters(recurse=False), *m.buffers(recurse=False)):
             if own.is_floating_point():
                 if own.dtype.itemsize < 4:
                     raise InputError(
-                        f"The decoder computes in {own.dtype}, too coarse for its derivatives; convert it: .float()."
+                        f"The decoder computes in {own.dtype}, which is too imprecise for derivatives. Convert it "
+                        f"with .float()."
                     )
                 return (own.dtype,), own.device
     return (torch.from_numpy(np.empty(0, rows.dtype)).dtype, torch.get_default_dtype()), torch.device("cpu")
@@ -165,12 +167,12 @@ def _tried(
             if dtype != dtypes[-1]:
                 continue
             raise InputError(
-                f"The decoder cannot take latents of shape {tuple(z.shape)}, {dtype}: {brief(error)}. Latents of "
-                "another width, or in another precision, may be meant."
+                f"The decoder cannot take latents of shape {tuple(z.shape)}, {dtype}: {brief(error)}. Check the width "
+                f"and the dtype of the latents."
             ) from error
         break
     _refuse_mixing(function, z, together)
-    # A direction for each row that leaves the others where they are.
+    # For each row, a direction that does not change the other rows.
     along = torch.diag_embed(torch.ones_like(z).T).permute(1, 2, 0).contiguous()
     failed = ""
     for mode, push in MODES.items():
@@ -183,30 +185,30 @@ def _tried(
         others = pushed.masked_fill(own, 0.0).abs().max()
         if bool(others > MIXED * torch.finfo(dtype).eps * pushed.abs().max()):
             raise InputError(
-                f"The derivative of a row by another row is not 0 (up to {others / pushed.abs().max():.2g} of that by "
-                f"itself): rows influence one another. {ALONE}"
+                f"The output of a row depends on other rows (their derivative is up to "
+                f"{others / pushed.abs().max():.2g} of its own). {ALONE}"
             )
         return Decoder(function, mode, together.shape[1], dtype, device)
     raise InputError(
-        f"The decoder's output cannot be differentiated by the latents: {failed}. It must be computed with torch from "
-        "the tensor that is given, without detach(), numpy or torch.inference_mode on the way."
+        f"The decoder's output cannot be differentiated by the latents: {failed}. Compute it with torch from the "
+        f"given tensor, without detach(), numpy or torch.inference_mode."
     )
 
 
 def _refuse_mixing(function: Callable[[Tensor], Tensor], z: Tensor, together: Tensor) -> None:
-    """Refuse a decoder that gives a row another output in a batch than alone."""
+    """Refuse a decoder whose output for a row differs between a batch and the row alone."""
     try:
         with torch.no_grad():
             alone = torch.cat([function(row) for row in z.split(1)])
     except Exception as error:  # statistics of a batch, for example, cannot be taken of a single row
         raise InputError(
-            f"The decoder takes {len(z)} rows, but not one alone ({brief(error)}): rows influence one another. {ALONE}"
+            f"The decoder accepts {len(z)} rows, but not a single row ({brief(error)}). {ALONE}"
         ) from error
     # NaN compares as no difference here: it is reported for all rows, later.
     if alone.shape != together.shape or bool((alone - together).abs().max() > ROUNDED * together.abs().max()):
         raise InputError(
-            "The decoder gives a row another output in a batch than alone: rows influence one another, or something is "
-            f"drawn at random (batch normalisation or dropout in training mode?). {ALONE}"
+            "The output of the decoder for a row differs between a batch and the row alone. Rows depend on each "
+            f"other, or the decoder is random (batch normalisation or dropout in training mode?). {ALONE}"
         )
 
 
@@ -223,7 +225,7 @@ def _forward(function: Callable[[Tensor], Tensor], latents: Tensor, directions: 
 
 
 def _reverse(function: Callable[[Tensor], Tensor], latents: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """Twice reverse mode, for what lacks forward mode: J^T u is linear in u, and its derivative along v is J v."""
+    """Reverse mode twice, if there is no forward mode: J^T u is linear in u, and its derivative along v is J v."""
     with torch.enable_grad():
         z = latents.detach().requires_grad_()
         out = function(z)
@@ -244,7 +246,8 @@ def check_finite(what: str, values: Tensor, index: np.ndarray) -> None:
         bad = values[..., row, :]
         value = bad[~bad.isfinite()][0].item()
         raise InputError(
-            f"{what} {value} at the latents of row {index[row]} (counted from 0). Leave such latents out, or mend the "
+            f"{what} {value} at the latents of row {index[row]} (counted from 0). Leave such latents out, or correct "
+            f"the "
             "decoder."
         )
 
@@ -266,12 +269,12 @@ def stretches(
     index : ndarray of int, shape (n,)
         Rows of the latents that z are.
     whole : bool
-        Whether to form whole Jacobians, which give the singular values.
+        Whether to compute full Jacobians, which give the singular values.
     rng : numpy.random.Generator
     """
     n, d = z.shape
     vectors = _directions(directions, n, d, rng)
-    # Files are often in some order: of more rows than can be paired, random ones.
+    # Files are often sorted, so pairs use a random sample of rows if there are too many.
     paired = np.arange(n) if n <= PAIRED else np.sort(rng.choice(n, PAIRED, replace=False))
     step = decoder.batch_rows(d if whole else directions)
     starts = range(0, n, step)
@@ -303,7 +306,7 @@ def stretches(
 def _directions(directions: int, n: int, d: int, rng: np.random.Generator) -> Floats:
     """Random unit vectors of shape (directions, n, d)."""
     what = f"Drawing {directions} directions at {n} points of {d} latents"
-    check_memory(what, 8 * directions * n * d, "Take fewer points or fewer directions.")
+    check_memory(what, 8 * directions * n * d, "Use fewer points or fewer directions.")
     vectors = rng.standard_normal((directions, n, d))
     for v in vectors:  # one by one, as lengths of all at once take twice the memory again
         v /= np.linalg.norm(v, axis=1, keepdims=True)

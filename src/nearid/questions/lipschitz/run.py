@@ -21,7 +21,7 @@ from nearid.questions.lipschitz.result import BiLipschitz
 
 # Latents up to which the whole Jacobian is formed by default.
 EXACT = 128
-# The largest constant of half of the points falls short by this share: more points would find more.
+# If the largest constant of half of the points is smaller by this share, more points would find a larger one.
 UNSETTLED = 0.05
 
 
@@ -231,7 +231,7 @@ def _alerts(best: Constants, exact: bool, outputs: int, latents: int) -> Iterato
     if np.isfinite(largest.value) and largest.of_half < (1 - UNSETTLED) * largest.value:
         yield Alert(
             "unsettled_maximum",
-            f"The maximum has not settled: a random half of the points reaches {largest.of_half:.3g} on average, all "
+            f"The maximum is not stable: a random half of the points reaches {largest.of_half:.3g} on average, all "
             f"{n} points reach {largest.value:.3g}. More points would find a larger one.",
         )
 

@@ -1,4 +1,4 @@
-"""Extractions of two models from the same inputs, kept in the user's cache under what they are of."""
+"""Extractions of two models from the same inputs, stored in the user's cache by a hash of their origin."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from nearid.questions.extract.result import Extraction, Head
 from nearid.questions.extract.run import extract, first_look
 from nearid.questions.models.keys import data_key, key_of, model_key, opened_network, options_key
 
-# In an entry of the cache: the folder of the layers, what was said when they were made, and the head.
+# In an entry of the cache: the folder of the layers, their alerts, and the head.
 LAYERS, SAID, HEAD = "layers", "alerts.json", "head.npz"
-# How the name of a layer ends that only the head reads.
+# Suffix of the name of a layer that is only the input of the head.
 GIVEN = "input"
 
 
@@ -38,12 +38,12 @@ class Kept:
     Attributes
     ----------
     layers : Extraction
-        Without what only the head reads.
+        Layers, without those that are only the input of the head.
     head : Head or None
     features : Rows or None
-        What the head reads.
+        Input of the head.
     key : str or None
-        Of the entry in the cache.
+        Key of the entry in the cache.
     there : bool
         Whether they were in the cache before.
     """
@@ -56,9 +56,9 @@ class Kept:
 
 
 def refuse_early(model: Any, data: Any, options: Mapping[str, Any]) -> None:
-    """Refuse what is known to be wrong with a model, the data or the layers, before anything slow is imported or run.
+    """Refuse known errors in a model, the data or the layers, before anything slow is imported or run.
 
-    `extract` refuses the same; but the second model would be looked at only after the first has run.
+    `extract` refuses the same, but it would check the second model only after the first has run.
     """
     check_arguments(extract, model, data, **options)
     bound = inspect.signature(extract).bind(model, data, **options)
@@ -76,14 +76,14 @@ def extracted(
     *,
     heads: bool,
 ) -> Iterator[list[Kept]]:
-    """The layers of each model, from the cache where it has them; nobody removes them from there meanwhile."""
+    """Yield the layers of each model, from the cache if possible; the cache keeps them inside the `with` block."""
     each = enumerate(zip(models, options, strict=True), start=1)
     works = [_Work(model, data, own, cache, progress, number, heads) for number, (model, own) in each]
     while True:
         there = [work.done() for work in works]
         with ExitStack() as stack:
             folders = [stack.enter_context(work.held()) for work in works]
-            # What another process has removed in between is made again.
+            # Entries that another process has removed meanwhile are extracted again.
             if all(folder is not None or work.key is None for folder, work in zip(folders, works, strict=True)):
                 yield [
                     work.opened(folder, there=before)
@@ -118,10 +118,10 @@ class _Work:
                 self._model, identity = model_key(model, self._options)
                 self.key = key_of(identity, data_key(data), options_key(self._options), heads)
             except Unkeyed:
-                pass  # nothing to find it by again
+                pass  # no key, so it cannot be cached
 
     def done(self) -> bool:
-        """Make the extraction, unless it is there; whether it was."""
+        """Make the extraction unless it is in the cache; return whether it was."""
         if self._cache is not None and self.key is not None:
             return self._cache.fill(self.key, self._make)
         self._head = self._found_head()
@@ -129,7 +129,7 @@ class _Work:
         return False
 
     def _found_head(self) -> Head | None:
-        """The head of the model, where one is looked for; what it reads is then extracted, too."""
+        """The head of the model, if heads are compared; its input is then extracted too."""
         if not self._heads:
             return None
         from nearid.questions.extract.heads import folder_head, head_of
@@ -158,8 +158,8 @@ class _Work:
             assert self._memory is not None
             return self._kept(self._memory, self._head)
         layers = Extraction.open(folder / LAYERS)
-        said = json.loads((folder / SAID).read_text(encoding="utf-8"))
-        layers.alerts = tuple(Alert(code, message) for code, message in said)
+        stored = json.loads((folder / SAID).read_text(encoding="utf-8"))
+        layers.alerts = tuple(Alert(code, message) for code, message in stored)
         head = Head.load(folder / HEAD) if (folder / HEAD).exists() else None
         return self._kept(layers, head, there=there)
 
@@ -174,7 +174,7 @@ class _Work:
         return Kept(layers, head, features, self.key, there)
 
     def _is_asked(self, layer: str) -> bool:
-        """Whether what the head reads is among the layers that were chosen."""
+        """Whether the input of the head is one of the chosen layers."""
         name = layer.removesuffix(f":{GIVEN}")
         parts = (split_part(pattern, [name]) for pattern in patterns_of(self._options.get("layers")) or ())
         return any(part == GIVEN and matches(pattern, name) for pattern, part in parts)
@@ -182,7 +182,7 @@ class _Work:
     def _make(self, folder: Path) -> None:
         out = folder / LAYERS
         if is_extraction(out) and not (folder / SAID).exists():
-            # A run was killed between the two: what it had to say is lost.
+            # A run was killed between the two writes: its alerts are lost.
             shutil.rmtree(out)
         if not is_extraction(out):
             head = self._found_head()
@@ -196,7 +196,7 @@ class _Work:
         try:
             return extract(self._model, self._data, **call)
         except InputError as error:
-            # Of a part that cannot be gone on from: nobody else knows of it, so it is begun anew.
+            # A partial extraction that cannot be continued. It is private to the cache, so start again.
             if "restart=True" not in str(error):
                 raise
         return extract(self._model, self._data, **call, restart=True)

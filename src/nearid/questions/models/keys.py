@@ -1,4 +1,4 @@
-"""What an extraction is of, as a hash: the model, the inputs and the options by their contents, wherever they lie."""
+"""Hash of the origin of an extraction: model, inputs and options by their contents, wherever the files are."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from nearid.base.files import local_path
 from nearid.questions.extract.pictures import are_pictures, common_folder
 from nearid.questions.extract.texts import TOKENISER
 
-# What rows depend on beside model, inputs and options.
+# Libraries that rows depend on besides model, inputs and options.
 CONFIGURATION = "config.json"
 LIBRARIES = ("torch", "transformers", "tokenizers", "onnxruntime", "numpy", "pillow")
 # Options of `extract` that may be paths.
 TOKENIZER = "tokenizer"
 PATHS = ("ids", "mask", TOKENIZER)
-# Files beside an ONNX file that are no part of a tokeniser, and large.
+# Large files beside an ONNX file that are not part of a tokeniser.
 WEIGHTS = (".onnx", ".onnx_data", ".data", ".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack")
 
 
 def key_of(*parts: Any) -> str:
-    """SHA-256 of the contents of all parts, of nearid and of the libraries that make rows; Unkeyed where one has none.
+    """SHA-256 of the contents of all parts and of the versions of nearid and the libraries; else raise Unkeyed.
 
-    A string is a string, whatever lies on disk under that name.
+    A string counts as a string, even if a file has this name.
     """
     digest = hashlib.sha256(f"nearid {__version__}\n".encode())
     for name in LIBRARIES:
@@ -41,17 +41,17 @@ def key_of(*parts: Any) -> str:
             digest.update(f"{name} {version(name)}\n".encode())
     for part in parts:
         for piece in _pieces(part):
-            # The length before each piece: no two lists of pieces read alike.
+            # Each piece follows its length, so different lists of pieces give different bytes.
             digest.update(f"{len(piece)} ".encode())
             digest.update(piece)
     return digest.hexdigest()
 
 
 def model_key(model: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A model for `extract`, and what its rows depend on, for a key; Unkeyed where that cannot be told.
+    """A model for `extract`, and what its rows depend on, for a key; raise Unkeyed if that is not known.
 
-    The folder of a transformers model is told by the bytes of its files, so that nothing is loaded. Any other model is
-    loaded: weights, code and attributes of its modules count.
+    The folder of a transformers model is identified by the bytes of its files, without loading it. Any other model is
+    loaded; weights, code and attributes of its modules count.
     """
     if isinstance(model, str | os.PathLike) and (local_path(model) / CONFIGURATION).is_file():
         place = local_path(model)
@@ -71,12 +71,12 @@ def model_key(model: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def data_key(data: Any) -> list[Any]:
-    """Inputs for a key: those on disk by name and contents, wherever they lie; strings are otherwise only strings."""
+    """Inputs for a key: files by name and contents, wherever they are; other strings count as strings."""
     if isinstance(data, str | os.PathLike):
         return ["path", *_contents(local_path(data))]
     if are_pictures(data):
         folder, paths = common_folder([local_path(each) for each in data])
-        # Ids and labels are made of where each lies below.
+        # Ids and labels follow from the relative paths.
         each = [[path.relative_to(folder).as_posix(), _hashed(path)] for path in paths]
         return ["pictures", folder.name or str(folder.resolve()), each]
     return ["values", data]
@@ -97,7 +97,7 @@ def options_key(options: Mapping[str, Any]) -> list[Any]:
 
 
 def opened_network(model: Any, options: Mapping[str, Any]) -> Any:
-    """A model, loaded with those options of `extract` that say how."""
+    """Load a model with the options of `extract` that apply to loading."""
     from nearid.questions.extract.network import open_network
 
     return open_network(model, **{name: options[name] for name in ("factory", "prefix", "revision") if name in options})
@@ -116,14 +116,14 @@ def _files(folder: Path, but: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def _contents(place: Path) -> list[Any]:
-    """What lies at a path: file or folder, its name, and the hashes of all that is in it."""
+    """Content of a path: file or folder, its name, and the hashes of all files in it."""
     name = place.name or str(place.resolve())
     if not place.is_dir():
         return ["file", name, _hashed(place)]
     found = {}
     for where, folders, files in os.walk(place, onerror=_unread):
         if any(os.path.islink(os.path.join(where, folder)) for folder in folders):
-            raise Unkeyed(f"{place}, in which folders are links")
+            raise Unkeyed(f"{place}, which contains links to folders")
         paths = (Path(where, file) for file in files)
         found.update({path.relative_to(place).as_posix(): _hashed(path) for path in paths})
     return ["folder", name, dict(sorted(found.items()))]

@@ -71,7 +71,7 @@ def compare_models(
     b : the same
         The target.
     data : anything `extract` takes as data
-        The inputs of both models: texts, pictures, arrays or a file, but no generator, which can be read only once.
+        The inputs of both models: texts, pictures, arrays or a file, but not a generator, which can be read only once.
         On the command line, A and B are models if data is given, and folders that extract wrote otherwise.
     measures : names or callables, default="cka"
         Measures between layers, as in `compare_layers`. The first one decides which layers are most similar.
@@ -88,7 +88,7 @@ def compare_models(
     permutations : int, optional
         Number of shuffles for the chance levels. 0 leaves out the chance level of the best pair. Default: 99.
     symmetric : bool, default=False
-        Fit the ladder in both directions. The verdict is then the larger group of the two.
+        Fit the ladder in both directions. The verdict is then the one that holds in both directions.
     heads : bool, default=True
         Also compare the heads, as in `compare_heads`. A language model of transformers has a head, and so has a module
         whose last block is a linear layer.
@@ -125,8 +125,8 @@ def compare_models(
         raise InputError("Two models are needed; one was given.")
     if isinstance(data, Iterator):
         raise InputError(
-            f"The data is {type_of(data)}, which the first model would use up. Give an array, a file, or a loader that "
-            "begins anew each time, such as a DataLoader."
+            f"The data is {type_of(data)}, which can be read only once, but two models must read it. Give an array, a "
+            f"file, or a loader that can be read again, such as a DataLoader."
         )
     wanted = named_measures(measures)
     names = names.split(",") if isinstance(names, str) else names
@@ -159,7 +159,7 @@ def compare_models(
         matrix = next(iter(layers.values.values()))
         pair = layers.best.get(next(iter(layers.values)))
         ends = layers.layers[0][-1], layers.layers[1][-1]
-        # A layer that does not vary has no value, and no ladder.
+        # A constant layer has no value and no ladder.
         last = ladder(*ends) if np.isfinite(matrix[-1, -1]) else None
         best = None
         if pair is not None:
@@ -188,7 +188,7 @@ def compare_models(
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of `extract` that differ from its defaults; those that it lacks are refused, and where layers go to."""
+    """Options of `extract` that differ from its defaults; unknown options and output folders are refused."""
     known = {p.name: p.default for p in inspect.signature(extract).parameters.values() if p.kind is p.KEYWORD_ONLY}
     for name in options:
         if name in OWN:
@@ -198,13 +198,13 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
         if name not in known:
             raise InputError(unknown("option of extract", name, [each for each in known if each not in OWN]))
     if isinstance(options.get("layers"), int):
-        # Of --options-a layers=2: a layer by its name, which is a number.
+        # With --options-a layers=2, the number is the name of a layer.
         options = {**options, "layers": str(options["layers"])}
     return {n: value for n, value in options.items() if type(value) is not type(known[n]) or value != known[n]}
 
 
 def _told(value: Any) -> Any:
-    """An option for the provenance: what is no plain value by its kind."""
+    """An option for the provenance; values that are not plain data are named by their type."""
     short = isinstance(value, list | tuple) and len(value) <= SHORT
     return value if short or isinstance(value, str | int | float) else type(value).__name__
 
@@ -229,7 +229,7 @@ def _name(layers: Extraction) -> str:
 def _heads(
     names: tuple[str, str], sides: Sequence[Kept], ridge: float | Literal["auto"], seed: int, progress: Progress
 ) -> tuple[HeadComparison | None, list[Alert]]:
-    """The map that the heads imply, where both models have one; or why it is not known."""
+    """Compare the heads if both models have one; otherwise return an alert with the reason."""
     first, second = sides
     if first.head is None or second.head is None:
         return None, []
@@ -252,7 +252,7 @@ def _heads(
 
 
 def _alerts(names: tuple[str, str], sides: Sequence[Kept]) -> list[Alert]:
-    """Alerts of the extractions; those of one model alone begin with its name."""
+    """Alerts of the extractions; an alert of only one model begins with its name."""
     first, second = (side.layers.alerts for side in sides)
     both = [alert for alert in first if alert in second]
     each = zip(names, (first, second), strict=True)

@@ -1,8 +1,8 @@
 """Intervals and chance levels of any measure of recovery, from its values on other rows.
 
-Intervals are those of the grouped jackknife: rows are dealt into ten groups at random and the measure is taken without
-each of them. No row ever stands twice in a sample, as it would in a bootstrap: a copy of a row would be seen in
-training, and would be its own nearest neighbour. Chance is the measure of permuted factors. Rows of a block stay
+Intervals are those of the grouped jackknife: rows are assigned to ten random groups, and the measure is computed
+without each of them. Unlike in a bootstrap, no row occurs twice in a sample. A copy of a row would be seen in training,
+and would be its own nearest neighbour. The chance level is the measure of permuted factors. Rows of a block stay
 together in the groups, and whole blocks are permuted.
 """
 
@@ -23,12 +23,12 @@ from nearid.moments import Floats
 from nearid.questions.score.result import ScoredMeasure
 
 GROUPS = 10
-# Rows that are enough to see how a measure varies, where each of its values costs many fits.
+# Number of rows to estimate the spread of a measure if each of its values needs many fits.
 COSTLY_ROWS = 2_000
 
 
 def estimand(measure: Measure, rows: int, options: Mapping[str, Any], *, blocked: bool) -> str:
-    """What the intervals of a measure of so many rows are of."""
+    """Description of what the intervals of a measure of this many rows cover."""
     what = "blocks of rows" if blocked else "rows"
     over = f"jackknife over ten groups of {what}"
     folds = options.get("folds") or measure.default("folds")
@@ -55,11 +55,11 @@ def resample(
     ----------
     measure : Measure
     measured : Measured
-        What it gave for `rows` rows.
+        Its result for `rows` rows.
     x, factors
-        A sample of these rows, without NaN. Where it is smaller, or made smaller because values are costly, the
-        interval is that of the sample, narrowed as the square root of the number of rows. With blocks it is not: more
-        rows of the same blocks may tell nothing more.
+        A sample of these rows, without NaN. If it is smaller, or made smaller because values are expensive, the
+        interval of the sample is narrowed by the square root of the ratio of rows. With blocks it is not narrowed: more
+        rows of the same blocks may add no information.
     options : mapping
         Options of the measure.
     permutations, seed : int
@@ -75,11 +75,11 @@ def resample(
 
     def again(index: np.ndarray | slice, factor_index: np.ndarray) -> Measured | None:
         try:
-            # Blocks are those of the latents' rows, whatever factors these are given.
+            # Blocks belong to the rows of the latents. They are not permuted with the factors.
             blocks = None if factors.blocks is None else factors.blocks[index]
             return measure.of_loaded(x[index], replace(factors.take(factor_index), blocks=blocks), **options)
         except InputError:
-            # Too few rows, or factors that are constant without the others.
+            # Too few rows, or factors that are constant in the remaining rows.
             return None
         finally:
             tick()
@@ -106,7 +106,7 @@ def resample(
         return Estimate(float(value), least, most, float(chance), of)
 
     def joint(figure: Callable[[Measured], float]) -> Callable[[Measured], float]:
-        # A mean over other factors is another quantity.
+        # A mean over different factors is a different quantity.
         return lambda m: figure(m) if set(m.factors) == set(measured.factors) else np.nan
 
     def of_factor(name: str) -> Callable[[Measured], float]:

@@ -1,4 +1,4 @@
-"""What a score returns."""
+"""Result of `score`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class ScoredMeasure:
     ----------
     name : str
     declared : Measure
-        What the measure says of itself: its title, its range, whether it is held out.
+        Declaration of the measure: its title, its range, whether it is held out.
     overall : Estimate
     parts : dict of name -> Estimate
-        Further figures of the measure; NaN where one is not defined.
+        Further values of the measure; NaN if one is not defined.
     factors : dict of name -> Estimate
-        What the measure says of each factor (`declared.each`), where it says something.
+        Value for each factor (`declared.each`), if the measure has one.
     matrix : ndarray of shape (d, m)
-        What was measured of each latent and factor; empty where there is no such thing.
+        Value for each latent and factor; empty if the measure has none.
     names : tuple of str
         Factors of the matrix's columns.
     """
@@ -71,11 +71,11 @@ class MatchedFactor:
     ----------
     name, kind : str
     inferred : bool
-        Whether the kind follows from the values.
+        Whether nearid inferred the kind from the values.
     levels : int
-        Different values.
+        Number of different values.
     matched : int or None
-        Latent that correlates with it in the best one-to-one matching; None where latents were too few.
+        Latent that is matched to it in the best one-to-one matching; None if there are too few latents.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Points:
     Attributes
     ----------
     factor : ndarray of shape (k,)
-        Numbers; of a categorical factor, the class of each row.
+        Numbers; for a categorical factor, the class of each row.
     latent : ndarray of shape (k,)
     labels : tuple of str
         Names of the classes; empty for numbers.
@@ -105,7 +105,7 @@ class Points:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Score(Result):
-    """Is a representation the true one: how well are known factors recovered, and up to which group?
+    """Result of `score`: how well the known factors are recovered, and up to which group.
 
     Attributes
     ----------
@@ -119,12 +119,12 @@ class Score(Result):
     active : ndarray of bool, shape (d,)
         Latents whose range is more than a twentieth of the largest.
     verdict : Verdict
-        Up to which group the latents are the true factors, and how nearly; "undefined" where all are categorical.
+        Up to which group the latents are the true factors, and how closely; "undefined" if all factors are categorical.
     structure : Comparison or None
-        The ladder of groups from the latents to the factors; None where all factors are categorical.
+        The ladder of groups from the latents to the factors; None if all factors are categorical.
     alerts : tuple of Alert
     resolved : Score or None
-        The same of the latents' independent components, with ``resolve="ica"``.
+        The score of the latents' independent components, with ``resolve="ica"``.
     provenance : dict
         What made the result.
     points : dict of name -> Points

@@ -34,24 +34,24 @@ from nearid.questions.compare.verdict import Verdict
 from nearid.questions.score.resample import GROUPS, resample
 from nearid.questions.score.result import MatchedFactor, Points, Score, ScoredMeasure
 
-# What the literature takes, and what measures that hold their rows in memory are given.
+# Number of rows that the literature uses, and that measures in memory get.
 ROWS = 10_000
 POINTS = 400
-# Variance of standardised latents below which a direction counts as gone.
+# A direction of standardised latents with less variance counts as missing.
 COLLAPSED = 1e-4
-# Factors come in units of their own, so that a match may have any scale.
+# Factors have their own units, so a match may have any scale.
 LADDER = ("scaled_permutation", "rigid", "linear")
 # A group that leaves 1% of the factors' variance (a root-mean-square error of a tenth of their spread) has recovered
-# them nearly exactly. Without that allowance a linear map would always win where it is exact: the components that ICA
-# finds in a sample, and the factors' units, never are.
+# them nearly exactly. Without this tolerance an exact linear map would always win: components that ICA finds in a
+# sample, and the factors' units, are never exact.
 NEGLIGIBLE = 0.1
-# Alerts of a comparison that mean nothing where the target is the truth.
+# Alerts of a comparison that do not apply if the target is the truth.
 NOT_FOR_FACTORS = ("widths_differ", "input")
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of a score that decide its figures."""
+    """The options of a score that determine its values."""
 
     measures: tuple[str, ...]
     folds: int | None
@@ -68,7 +68,7 @@ class Request:
     exclude: list[str] | str | None
 
     def options(self, measure: Measure) -> dict[str, Any]:
-        """Those of the options that a measure takes."""
+        """The options that a measure accepts."""
         given = {"random_state": self.random_state, "folds": self.folds, "ridge": self.ridge}
         return {name: value for name, value in given.items() if value is not None and measure.takes(name)}
 
@@ -99,53 +99,53 @@ def score(
 ) -> Score:
     """Is this the true representation? How well are known factors recovered, and up to which group?
 
-    nearid infers the kind of each factor from its values and prints it. Where that is wrong, give `kinds` or `periods`.
+    nearid infers the kind of each factor from its values and prints it. If it is wrong, give `kinds` or `periods`.
 
     Parameters
     ----------
     latents : array, tensor, path or Rows, of shape (n, d)
         One row of latents per example.
     factors : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
-        One column per true factor, as of a .csv, .tsv, .parquet or .npz file, or a plain array. Rows are paired by
-        position, or by id where both have ids; DataFrames and Series by their index.
+        One column per true factor: a table (.csv, .tsv, .parquet), a .npz file or a plain array. Rows are paired by
+        position, or by id if both have ids. DataFrames and Series are paired by their index.
     measures : names, optional
-        Measures of recovery, one by one or in a text with commas; "all" for every one.
+        Measures of recovery, as a list or a text with commas; "all" for every measure.
     kinds : mapping of factor to kind, optional
         Kind by the name of the factor: "continuous", "integer", "categorical" or "circular"; "none" for a column that
-        is no factor. Inferred by default.
+        is not a factor. Default: inferred from the values.
     periods : mapping of factor to number, optional
         Period of each circular factor by its name, such as 360.
     resolve : {"ica"}, optional
-        Also score the independent components of the latents (whitening and ICA, which see no factors).
+        Also score the independent components of the latents. Whitening and ICA do not use the factors.
     folds : int, optional
-        Folds of what is held out; by default 5, and 3 for "dci", "sap" and "explicitness".
+        Number of folds for held-out rows. Default: 5, and 3 for "dci", "sap" and "explicitness".
     ridge : float or "auto", default="auto"
-        Penalty of the linear map, in "r2" and in the verdict. By default it is chosen for each fold by cross-validation
-        over the other folds; 0 is plain least squares, as in the papers.
+        Penalty of the linear map, in "r2" and in the verdict. "auto" chooses it for each fold by cross-validation over
+        the other folds. 0 is plain least squares, as in the papers.
     blocks : column, path, labels or "none", optional
-        Rows that belong together, as frames of a film or cells of a well: whole blocks are held out, resampled and
-        permuted. A column or entry of the latents or of the factors (and then no factor), a file, or one label per row
-        of the latents. Default: the blocks that the latents carry. "none" takes all rows as independent.
+        Rows that belong together, such as frames of a film or cells of a well. Whole blocks are held out, resampled and
+        permuted. Give a column or entry of the latents or of the factors (it is then not a factor), a file, or one
+        label per row of the latents. Default: the blocks that the latents carry. "none" takes all rows as independent.
     permutations : int, default=5
         Permutations of the factors' rows for the chance level.
     max_rows : int, default=10000
-        Rows given to measures that hold them in memory: of more a sample is taken. "mcc", "r2" and the verdict always
-        use all rows.
+        Largest number of rows for measures that keep them in memory. If there are more, nearid takes a sample. "mcc",
+        "r2" and the verdict always use all rows.
     drop_nonfinite : bool, default=False
         Leave out rows with a NaN or an infinity among the latents.
     random_state : int, default=0
         Seed of folds, samples, permutations, models and ICA.
     key : str, optional
-        Entry of the latents to read, of a file with several.
+        Entry of the latents to read from a file with several arrays.
     factors_key : str, optional
-        Entry of the factors to read, of a file with several.
+        Entry of the factors to read from a file with several arrays.
     ids : optional
-        Name of the column with row ids; for arrays a pair of id arrays.
+        Name of the column with row ids. For arrays: a pair of id arrays.
     features : sequence of str or str, optional
-        Columns of the latents to use, where these are a table: names or patterns, as "z_*", one by one or in a text
-        with commas. All numeric ones by default.
+        If the latents are a table: columns to use, by name or pattern such as "z_*", as a list or a text with commas.
+        Default: all numeric columns.
     exclude : sequence of str or str, optional
-        Columns of the latents to leave out, in the same form.
+        If the latents are a table: columns to leave out, in the same form.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes of "mcc", "r2", the verdict's moments and ICA run.
     progress : bool or function, default=False
@@ -239,7 +239,7 @@ def _score(
         alerts = _sample_alerts(pair.n, x, taken, known, alerts)
     declared = declared_measures()
     measured: dict[str, Measured] = {}
-    # The matching is wanted in any case.
+    # The matching is always needed.
     for name in dict.fromkeys(("mcc", *r.measures)):
         m, stage = declared[name], _staged(progress, name)
         if sampled and m.streams:
@@ -375,7 +375,7 @@ def _ladder(
 def _aligned(factors: Factors, x: Floats, taken: Factors, matched: Mapping[str, int | None]) -> Factors:
     """Factors with each angle counted from where its matched latent is largest, judged by the rows x, taken.
 
-    Where an angle begins is a convention, and must not decide whether permuted latents give cosine and sine.
+    The origin of an angle is a convention. It must not decide whether permuted latents match cosine and sine.
     """
     at_hand = {f.name: f for f in taken.items}
     turned = []
@@ -391,7 +391,7 @@ def _aligned(factors: Factors, x: Floats, taken: Factors, matched: Mapping[str, 
 
 
 def _without_repeats(alerts: Iterable[Alert]) -> Iterable[Alert]:
-    """Alerts with the first one alone about repeated rows: measures of all rows and of a sample count them each."""
+    """Alerts with only the first one about repeated rows: measures of all rows and of a sample both count them."""
     first = next((a for a in alerts if a.code == "repeated_rows"), None)
     return (a for a in alerts if a.code != "repeated_rows" or a is first)
 
@@ -413,16 +413,16 @@ def _sample_alerts(n: int, x: Floats, taken: Factors, known: Factors, alerts: tu
 
 
 def _serial_alerts(pair: Pair, request: Request) -> Iterator[Alert]:
-    """The caution about neighbours that are alike, as frames of a film are: a grid of factors in order is, too."""
+    """The alert about similar neighbouring rows, such as frames of a film, or a grid of factors in order."""
     found = None if pair.blocks is not None else serial_rows(pair, seed=request.random_state)
     if found is not None:
         first, second = found.correlation
         yield Alert(
             "serial_rows",
             f"Neighbouring rows are alike: the correlation with the next row reaches {first:.2f} in {found.names[0]} "
-            f"and {second:.2f} in {found.names[1]}. All figures take the rows as independent. That is right for a grid "
-            "of factors in order. For a sequence, as frames of a film, scores are too high and intervals too narrow: "
-            "name the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none "
+            f"and {second:.2f} in {found.names[1]}. All numbers assume independent rows. That is right for a grid of "
+            f"factors in order. For a sequence, such as frames of a film, scores are too high and intervals too "
+            f"narrow. Name the rows that belong together with --blocks COLUMN (blocks=), or use --blocks none "
             '(blocks="none") if there are none.',
         )
 
@@ -470,6 +470,7 @@ def _directions(varying: Floats) -> int:
     standard = varying / np.abs(varying).max(axis=0)
     standard -= standard.mean(axis=0)
     standard /= np.linalg.norm(standard, axis=0)
-    # Latents have as many correlations among them as they are, rows as many: the fewer tell the same.
+    # The correlations of the latents and the products of the rows have the same nonzero eigenvalues. Use the smaller
+    # matrix.
     products = standard.T @ standard if varying.shape[1] <= len(varying) else standard @ standard.T
     return int(np.sum(np.linalg.eigvalsh(products) > COLLAPSED))

@@ -1,1 +1,1 @@
-"""Remove what ambiguity is left: whitening and ICA of files of any size."""
+"""Remove the remaining ambiguity: whitening and ICA of files of any size."""

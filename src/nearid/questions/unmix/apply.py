@@ -1,4 +1,4 @@
-"""`nearid apply`: rows of a file mapped by a model that `nearid unmix` wrote."""
+"""`nearid apply`: map the rows of a file with a model that `nearid unmix` wrote."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The fit that an unmixing is: a scikit-learn transformer, and a result that shows whether to trust it."""
+"""A fitted ICA: a scikit-learn transformer, and a result that shows whether to trust it."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ class ICA(Result, IcaEstimator):
     seed_ : int
         Seed of the first rotations, drawn from `random_state`.
     alerts : tuple of Alert
-        What limits the trust in the components.
+        Warnings about the components.
     provenance : dict
         Versions, options and seed; name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
 
@@ -87,20 +87,20 @@ class ICA(Result, IcaEstimator):
 
     @property
     def alerts(self) -> tuple[Alert, ...]:  # type: ignore[override]
-        """What to be careful about."""
+        """Warnings about the fit."""
         check_is_fitted(self)
         return self.diagnostics_.alerts
 
     @property
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]
-        """What made the fit."""
+        """Origin of the fit."""
         check_is_fitted(self)
         return self.provenance_
 
     def to_dict(self) -> dict[str, Any]:
         """Diagnostics, a record of each component, alerts and provenance as plain data, ready for JSON.
 
-        `save` keeps the numbers of the fit.
+        To store the matrices of the fit, use `save`.
         """
         check_is_fitted(self)
         diagnostics = plain(self.diagnostics_)
@@ -120,7 +120,7 @@ class ICA(Result, IcaEstimator):
         return records(self)
 
     def __repr__(self) -> str:
-        # As scikit-learn shows an estimator, in pipelines too.
+        # The display of scikit-learn, also inside pipelines.
         return str(BaseEstimator.__repr__(self))
 
     def __str__(self) -> str:

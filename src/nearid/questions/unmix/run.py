@@ -1,4 +1,4 @@
-"""Unmix rows: the fit, its model and the components of a file of any size; goes on where it was interrupted."""
+"""Unmix rows: fit, model and components of a file of any size; an interrupted fit can be continued."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from nearid.show.view import counted
 if TYPE_CHECKING:
     from nearid.questions.unmix.result import ICA
 else:
-    # Its module loads scikit-learn, which takes seconds; help and a sentence about a missing file must not.
+    # This module loads scikit-learn, which takes seconds. Help and an error about a missing file must be fast.
     ICA = Any
 
-# A fit may go on with another tol or more passes, but not with another of these.
+# A fit can be continued with another tol or more passes, but these options must be the same.
 FIXED = ("n_components", "whiten", "contrast", "starts", "dtype", "random_state")
 # Format 1 was that of a single start.
 CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "2"
 STAGES = ("climb", "fixed point", "descend")
-# More passes than any fit makes.
+# Upper limit of passes; no fit makes so many.
 MOST_PASSES = 1_000_000
-# A rotation off by more than this was not written by a fit.
+# A matrix that is farther from a rotation than this was not written by a fit.
 ORTHOGONAL = 1e-6
 
 
@@ -91,14 +91,14 @@ def unmix(
     """What are the independent components? Whitening and ICA of rows, in bounded memory.
 
     The folder gets components.npy (or .zarr), model.safetensors and model.json. After an interruption the same call
-    goes on where it was. `nearid apply` (in Python `ICA.load` and `transform_to`) maps other rows with the model.
+    continues. `nearid apply` (in Python `ICA.load` and `transform_to`) maps other rows with the model.
 
     Parameters
     ----------
     x : array, tensor, DataFrame, path or Rows
         One row per example.
     out : str or PathLike, optional
-        Folder for the components and the model, made if it does not exist. Nothing is written without it.
+        Folder for the components and the model; created if it does not exist. Default: nothing is written.
     {options}
     random_state : int, default=0
         Seed of the first rotations.
@@ -106,32 +106,32 @@ def unmix(
         Where the passes run: "local" (this process, the default), "dask" (a cluster of this machine's cores), or the
         address of a Dask scheduler such as tcp://127.0.0.1:8786. The result is the same.
     format : str, default="npy"
-        Format of the components, as the suffix of a file without its point.
+        Format of the components: the suffix of a file without its dot.
     key : str, optional
-        Entry to read from a file that holds several arrays.
+        Entry to read from a file with several arrays.
     ids : str, optional
-        Column (or entry) with row ids, which are kept beside the components.
+        Column (or entry) with row ids. They are written beside the components.
     features : sequence of str or str, optional
-        Columns of a table to use, as "emb_*,size"; all numeric columns by default.
+        Columns of a table to use, such as "emb_*,size". Default: all numeric columns.
     exclude : sequence of str or str, optional
-        Columns of a table to leave out, as "plate,well_*": metadata, for example.
+        Columns of a table to leave out, such as metadata: "plate,well_*".
     blocks : str, path or array of shape (n,), optional
-        Rows that belong together, as the cells of a well: the halves of `stability` are of whole blocks. A column (or
-        entry) of the file, a file with one label for each row, or the labels themselves; the column is not unmixed.
-        "none" takes all rows as independent. Default: the blocks that `extract` wrote for tokens, if any.
+        Rows that belong together, such as the cells of a well: the halves of `stability` consist of whole blocks. Give
+        a column (or entry) of the file, a file with one label per row, or the labels themselves. The column is not
+        unmixed. "none" treats all rows as independent. Default: the blocks that `extract` wrote for tokens, if any.
     drop_nonfinite : bool, default=False
         Leave rows with NaN or Inf out of the fit. Their components are NaN.
     restart : bool, default=False
-        Begin anew instead of going on with an unfinished fit.
+        Start again instead of continuing an unfinished fit.
     overwrite : bool, default=False
         Replace a model that is in the folder.
     progress : bool or callable, default=False
-        Draw a bar on stderr.
+        Whether to draw a progress bar on stderr; or a function that takes the name of a stage and its number of steps.
 
     Returns
     -------
     ICA
-        The fit, which is a transformer and a result.
+        The fit: a transformer and a result.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def unmix(
 
 @dataclass(frozen=True)
 class _Job:
-    """Rows, what is recorded of them and of the options that chose them, and the estimator to fit."""
+    """Rows, their description for the record, and the estimator to fit."""
 
     rows: Rows
     source: dict[str, Any]
@@ -189,13 +189,13 @@ class _Job:
         return bool(self.recorded["drop_nonfinite"])
 
     def fit(self, resume: Checkpoint | None = None, keep: Callable[[Checkpoint], object] | None = None) -> ICA:
-        """Fit, from a checkpoint where there is one."""
+        """Fit, from a checkpoint if there is one."""
         from sklearn.exceptions import ConvergenceWarning
 
         from nearid.ica.estimators import IdentifiabilityWarning, RankWarning
 
         with warnings.catch_warnings():
-            # The alerts say all of these.
+            # The alerts report all of these.
             for kind in (ConvergenceWarning, RankWarning, IdentifiabilityWarning):
                 warnings.simplefilter("ignore", kind)
             # Every start has as many, and few need them.
@@ -211,7 +211,7 @@ class _Job:
             )
 
     def into(self, folder: Path, form: str, restart: bool, overwrite: bool) -> ICA:
-        """Fit, and write model and components to a folder; an unfinished fit that is there goes on."""
+        """Fit, and write model and components to a folder; an unfinished fit in the folder is continued."""
         new = not folder.exists()
         make_folder(folder)
         try:
@@ -227,8 +227,8 @@ class _Job:
         fitted = None if restart else self._waiting(folder)
         if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
             raise InputError(
-                f"{folder} holds a model already, which would be lost; write to another folder, or replace it with "
-                "--overwrite (which goes on with a search that ran out of passes)."
+                f"{folder} already contains a model. Write to another folder, or replace it with --overwrite (which "
+                f"continues a search that ran out of passes)."
             )
         for path in _components(folder):
             check_output(path, overwrite=True)
@@ -236,13 +236,14 @@ class _Job:
         keeper = Keeper(folder, {k: self.source[k] for k in ("shape", "dtype", "digest")}, options)
         try:
             target, (n, columns) = folder / f"components.{form}", self.rows.shape
-            # Nothing is fitted, and nothing old deleted, for components that would find no room.
+            # Check the disk space before anything is fitted or deleted.
             check_space(target, n * min(columns, self.ica.n_components or columns) * self.rows.dtype.itemsize)
             if fitted is None:
                 fitted = self._fit_into(keeper, restart)
             else:
                 self._tell(
-                    f"The model in {folder} is of this input and these options: only its components are written."
+                    f"The model in {folder} was fitted to this input with these options, so only its components are "
+                    f"written."
                 )
                 if fitted.converged_:
                     keeper.remove()
@@ -255,26 +256,26 @@ class _Job:
         return fitted
 
     def _fit_into(self, keeper: Keeper, restart: bool) -> ICA:
-        """Fit from the checkpoint, if there is one, and write the model in place of whatever the folder held."""
+        """Fit from the checkpoint, if there is one, and replace the model in the folder."""
         if restart:
             keeper.remove()
         resume = keeper.read()
         if resume is not None:
             passes = counted(len(resume.gradients), "pass", "passes")
-            self._tell(f"Going on after {passes} of an earlier run (--restart would begin anew).")
+            self._tell(f"Continuing after {passes} of an earlier run (--restart starts again).")
         fitted = self.fit(resume, keeper.keep)
         for path in _ids(keeper.folder):
             path.unlink(missing_ok=True)
         for path in _components(keeper.folder):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         fitted.save(keeper.folder)
-        # A search that ran out of passes can go on from here with more of them.
+        # A search that ran out of passes can be continued from here with more passes.
         if fitted.converged_:
             keeper.remove()
         return fitted
 
     def _waiting(self, folder: Path) -> ICA | None:
-        """The model of the same input and parameters whose components were not written any more."""
+        """A model of the same input and parameters whose components are not written yet."""
         if not has_model(folder) or _components(folder):
             return None
         try:
@@ -287,7 +288,7 @@ class _Job:
         return fitted if same and fitted.get_params() == wanted else None
 
     def _tell(self, sentence: str) -> None:
-        """Report that an earlier run is taken up."""
+        """Report that an earlier run is continued."""
         if callable(self.progress):
             self.progress(sentence, 1)()
         elif self.progress:
@@ -295,30 +296,30 @@ class _Job:
 
 
 class Keeper:
-    """Keeps the last checkpoint of a fit in a folder, in one file with what the fit is of.
+    """Stores the last checkpoint of a fit in a folder, in one file with the identity of the fit.
 
     Parameters
     ----------
     folder : Path
     source, options : dict
-        What the fit is of; a checkpoint of another fit is refused.
+        Identity of the fit; a checkpoint of another fit is refused.
     """
 
     def __init__(self, folder: Path, source: dict[str, Any], options: dict[str, Any]) -> None:
-        again = "Write to another folder, or begin anew with --restart."
+        again = "Write to another folder, or start again with --restart."
         self.folder, self.path = folder, folder / CHECKPOINT
         self._work = Resumable(folder, {"input": source, "options": options}, "an unfinished fit", again)
         self._last: Checkpoint | None = None
 
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Take a checkpoint; it is written unless one was just written."""
+        """Accept a checkpoint; write it unless one was written a moment ago."""
         self._last = checkpoint
-        # Passes of small data take milliseconds; writing after each would take longer than they do.
+        # Passes of small data take milliseconds. Writing after each pass would take longer.
         if self._work.due():
             self.flush()
 
     def flush(self) -> None:
-        """Write what has been taken and is not written yet."""
+        """Write the last accepted checkpoint if it is not written yet."""
         if self._last is None:
             return
         last, self._last = self._last, None
@@ -333,13 +334,13 @@ class Keeper:
         write_bytes(self.path, packed(tensors, metadata))
 
     def remove(self) -> None:
-        """Forget the unfinished fit; a file of the same name that is something else stays."""
+        """Delete the checkpoint; another file of the same name stays."""
         self._last = None
         self._refuse_foreign()
         self.path.unlink(missing_ok=True)
 
     def read(self) -> Checkpoint | None:
-        """The checkpoint in the folder, if there is one; refused where it belongs to another fit."""
+        """The checkpoint in the folder, if there is one; raise an error if it belongs to another fit."""
         self._refuse_foreign()
         if not self.path.is_file():
             return None
@@ -350,7 +351,9 @@ class Keeper:
         texts = read_metadata(data, str(self.path))
         stages = _stages(texts)
         if stages is None:
-            raise InputError(f"{self.path} is not a checkpoint that this nearid can read. Begin anew with --restart.")
+            raise InputError(
+                f"{self.path} is not a checkpoint that this version of nearid can read. Start again with --restart."
+            )
         try:
             identity = json.loads(texts.get("identity", ""))
         except (ValueError, RecursionError):
@@ -366,16 +369,16 @@ class Keeper:
         return replace(own, race=tuple(others), tried=tried)
 
     def _checkpoint(self, tensors: dict[str, Floats], name: str, stage: str) -> Checkpoint:
-        """Where one search stands."""
+        """State of one search."""
         rotation, signs, gradients = (tensors[f"{name}{part}"] for part in ("rotation", "signs", "gradients"))
         off = rotation @ rotation.T - np.eye(len(signs)) if np.abs(rotation).max() < 2 else np.inf
         columns = self._work.identity["input"]["shape"][1]
         if len(signs) > columns or np.abs(off).max() > ORTHOGONAL or (np.abs(signs) != 1).any():
-            raise InputError(f"{self.path} holds no rotation: it is damaged. Begin anew with --restart.")
+            raise InputError(f"{self.path} is damaged: it contains no rotation. Start again with --restart.")
         return Checkpoint(rotation, signs, gradients.tolist(), stage)
 
     def _refuse_foreign(self) -> None:
-        """Refuse a file that no fit has written, or that cannot be read."""
+        """Raise an error for a file that was not written by a fit or cannot be read."""
         if self.path.exists() and not is_checkpoint(self.path):
             raise InputError(
                 f"{self.path} is not a checkpoint of nearid unmix, or it is damaged. Write to another folder, or move "
@@ -390,12 +393,12 @@ def _tensors(checkpoint: Checkpoint, name: str) -> dict[str, Floats]:
 
 
 def _letters(name: str) -> dict[str, str]:
-    """Axes of the numbers of a checkpoint; every search has passes of its own, and a letter for them."""
+    """Axes of the arrays of a checkpoint; every search has its own passes, with its own letter."""
     return {"rotation": "kk", "signs": "k", "gradients": chr(256 + int(name[:-1])) if name else "m"}
 
 
 def _stages(texts: dict[str, str]) -> list[str] | None:
-    """The stage of the search and those of a race, or None where this is no such checkpoint."""
+    """The stage of the search and those of a race, or None if this is not a checkpoint."""
     if texts.get("nearid_checkpoint") != CHECKPOINT_FORMAT:
         return None
     try:
@@ -407,7 +410,7 @@ def _stages(texts: dict[str, str]) -> list[str] | None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is the checkpoint of a fit; it may be damaged behind its header."""
+    """Whether a file is the checkpoint of a fit (only the header is checked)."""
     metadata = (header(path) or {}).get("__metadata__")
     return isinstance(metadata, dict) and "nearid_checkpoint" in metadata
 
@@ -437,9 +440,9 @@ def refuse_input(folder: Path, source: str | os.PathLike[str]) -> None:
 
 
 def left_behind(folder: Path) -> str:
-    """What an interrupted run has left, and how to go on."""
+    """What an interrupted run has stored, and how to continue."""
     if is_checkpoint(folder / CHECKPOINT):
-        return f"the passes made are kept in {folder}; run the same command again (without --restart) to go on"
+        return f"the finished passes are kept in {folder}; run the same command again (without --restart) to continue"
     if has_model(folder) and not _components(folder):
         return f"the model is in {folder}; run the same command again to write its components"
     return "nothing was written"

@@ -190,7 +190,7 @@ def test_inputs_that_cannot_be():
     model = Autoencoder(2, Dense(4, (3,)))
     with pytest.raises(InputError, match="run from 0 to 255"):
         model(torch.tensor([[0.0, 1.0, 255.0, 3.0]]))
-    with pytest.raises(InputError, match=r"shape \(2, 1, 4\) and their reconstructions \(2, 4\)"):
+    with pytest.raises(InputError, match=r"shape \(2, 1, 4\), but their reconstructions have shape \(2, 4\)"):
         model.error(torch.zeros(2, 1, 4), torch.zeros(2, 2))
 
 

@@ -75,13 +75,13 @@ def test_all_pixels_reach_the_latents_and_all_latents_the_pixels():
 
 @pytest.mark.parametrize("networks", [lambda: Light(3, 24), lambda: Light(3, 8), lambda: Light(3, 48)])
 def test_sides_that_do_not_fit_light_networks(networks):
-    with pytest.raises(InputError, match="16, 32, 64 or 128 do"):
+    with pytest.raises(InputError, match="a side of 16, 32, 64 or 128"):
         networks()
 
 
 @pytest.mark.parametrize("side", [16, 40])
 def test_sides_that_do_not_fit_the_protocol(side):
-    with pytest.raises(InputError, match="multiple of 16 from 32 on"):
+    with pytest.raises(InputError, match="multiple of 16, at least 32"):
         Convolutional(3, side)
 
 

@@ -112,9 +112,9 @@ def test_each_term_has_its_own_gradients(rng, make):
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: VQVAE(2, Dense(8), size=1), "codebook of 1 entries"),
+        (lambda: VQVAE(2, Dense(8), size=1), "but 1 entries and 64 coordinates"),
         (lambda: VQVAE(2, Dense(8), commitment=-1), "commitment is -1"),
-        (lambda: QLAE(2, Dense(8), values=1), "latent of 1 values"),
+        (lambda: QLAE(2, Dense(8), values=1), "at least 2 values, but 1"),
         (lambda: QLAE(2, Dense(8), quantisation=float("nan")), "quantisation is nan"),
         (lambda: QLAE(0, Dense(8)), "cannot have 0 latents"),
     ],

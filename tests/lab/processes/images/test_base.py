@@ -42,13 +42,13 @@ def test_images_that_cannot_be_are_told():
         process.observe(np.zeros((1, 2)), np.int64)
     with pytest.raises(InputError, match="threads is 0"):
         process.observe(np.zeros((1, 2)), threads=0)
-    with pytest.raises(InputError, match="wind is no factor of these images, which have shape, scale"):
+    with pytest.raises(InputError, match=r"wind is not a factor of these images\. Their factors are shape, scale"):
         SpriteProcess(32, (interval("wind", 0, 1, 2),))
-    with pytest.raises(InputError, match="each of its own name"):
+    with pytest.raises(InputError, match="names must differ"):
         SpriteProcess(32, (PLACE[0], PLACE[0]))
     with pytest.raises(InputError, match=r"only 0.1 to 1 can be drawn"):
         SpriteProcess(32, (interval("scale", 0.5, 2, 2),))
-    with pytest.raises(InputError, match="shape alone is a category"):
+    with pytest.raises(InputError, match="only shape is a category"):
         SpriteProcess(32, (category("x", 2),))
     with pytest.raises(InputError, match="larger side than 16"):
         SpriteProcess(16)
@@ -57,10 +57,10 @@ def test_images_that_cannot_be_are_told():
 @pytest.mark.parametrize(
     ("factor", "message"),
     [
-        (circle("x", 1.0, 4), r"x is given as a circle, but its ends look different: use interval\(\)"),
-        (Factor("scale", "circle", 0.5, 1.0, 4), "scale is given as a circle, but its ends"),
-        (circle("hue", 0.5, 4), "hue is given as a circle of 0.5, but it comes round after 1"),
-        (circle("rotation", 1.0, 4), "rotation is given as a circle of 1, but it comes round after 6.28319"),
+        (circle("x", 1.0, 4), r"x is given as a circle, but its two ends look different. Use interval\(\)"),
+        (Factor("scale", "circle", 0.5, 1.0, 4), "scale is given as a circle, but its two ends"),
+        (circle("hue", 0.5, 4), "hue is given as a circle of 0.5, but its period is 1"),
+        (circle("rotation", 1.0, 4), "rotation is given as a circle of 1, but its period is 6.28319"),
     ],
 )
 def test_circles_come_round(factor, message):

@@ -60,7 +60,7 @@ def test_codes_are_the_digits_of_the_index(counts, draw):
 
 
 def test_what_cannot_be_is_told(rng):
-    with pytest.raises(InputError, match="x runs from 1 to 0"):
+    with pytest.raises(InputError, match="x has the range 1 to 0"):
         interval("x", 1, 0, 3)
     with pytest.raises(InputError, match="number of values of x is 0"):
         Factor("x", "interval", 0, 1, 0)
@@ -70,7 +70,7 @@ def test_what_cannot_be_is_told(rng):
         draw_factors(FACTORS, 0, rng)
     with pytest.raises(InputError, match="runs from 0 to 60, but the grid has points 0 to 59"):
         grid_codes(FACTORS, [0, 60])
-    with pytest.raises(InputError, match="whole numbers in a row"):
+    with pytest.raises(InputError, match="a 1-D array of whole numbers"):
         grid_codes(FACTORS, [0.5])
 
 

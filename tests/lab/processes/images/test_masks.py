@@ -82,10 +82,10 @@ def test_assumptions_name_what_the_theorem_lacks():
 
 
 def test_masks_that_cannot_be_are_told(rng):
-    with pytest.raises(InputError, match="each has area 1"):
+    with pytest.raises(InputError, match="each must have area 1"):
         MaskProcess((heart(),), Laplace(0.1))
     walkers = process().walkers
-    with pytest.raises(InputError, match="no room to move"):
+    with pytest.raises(InputError, match="too large to move"):
         MaskProcess(walkers, Laplace(0.1), areas=(0.1, 0.9))
     with pytest.raises(InputError, match="the smaller first"):
         MaskProcess(walkers, Laplace(0.1), areas=(0.1, 0.05))
@@ -93,7 +93,7 @@ def test_masks_that_cannot_be_are_told(rng):
         MaskProcess(walkers, Laplace(0.1), side=8)
     with pytest.raises(InputError, match="gap is 0"):
         process(gap=0)
-    with pytest.raises(InputError, match=r"counted from 0 to 3"):
+    with pytest.raises(InputError, match=r"numbered from 0 to 3"):
         process().observe(np.zeros((2, 3)), [0, 4])
     with pytest.raises(InputError, match=r"not in the box"):
         process().observe(np.full((2, 3), 2.0))
@@ -109,5 +109,5 @@ def test_masks_can_be_drawn_with_every_seed():
     # Seeds whose outlines are thick enough have them as they were drawn.
     plain, thick = (draw_walkers(5, np.random.default_rng(0), thickness=least) for least in (0.0, 0.15))
     np.testing.assert_array_equal([w.cosines for w in plain], [w.cosines for w in thick])
-    with pytest.raises(InputError, match="give a larger side than 8"):
+    with pytest.raises(InputError, match="Use a larger side than 8"):
         draw_mask_process(1, np.random.default_rng(0), side=8)

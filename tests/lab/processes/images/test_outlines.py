@@ -56,7 +56,7 @@ def test_walkers_are_upright_of_area_1_and_differ(rng):
 
 
 def test_outlines_that_cannot_be_are_told(rng):
-    with pytest.raises(InputError, match="runs through its pole"):
+    with pytest.raises(InputError, match="radius of the outline must be above 0"):
         Outline(np.array([1.0, 1.5]), np.zeros(2))
     with pytest.raises(InputError, match=r"shapes \(2,\) and \(3,\)"):
         Outline(np.ones(2), np.ones(3))

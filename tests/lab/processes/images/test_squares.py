@@ -93,9 +93,9 @@ def test_samples_stay_in_the_frame_and_violate_nothing(rng):
 
 
 def test_squares_that_cannot_be_are_told():
-    with pytest.raises(InputError, match="give the smaller end first"):
+    with pytest.raises(InputError, match="the smaller end must come first"):
         SquareProcess(64, 0.4, 0.2)
-    with pytest.raises(InputError, match="no room to move"):
+    with pytest.raises(InputError, match="too large to move"):
         SquareProcess(64, 0.4, 0.95)
     with pytest.raises(InputError, match="sigma is -1"):
         SquareProcess(64, sigma=-1)

@@ -1,1 +1,1 @@
-"""Autoencoders: objectives, and the networks that they are made of."""
+"""Autoencoders: objectives, and the networks for their encoders and decoders."""

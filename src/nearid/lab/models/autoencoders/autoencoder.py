@@ -1,7 +1,7 @@
-"""Autoencoders with continuous latents, which differ by what stands between encoder and decoder.
+"""Autoencoders with continuous latents. They differ in the layer between encoder and decoder.
 
-The plain one, the one with nonnegative latents of little energy (BioAE, Whittington et al. 2023), beta-VAE (Higgins et
-al. 2017) and beta-TCVAE (Chen et al. 2018).
+The plain autoencoder, BioAE with nonnegative latents of low energy (Whittington et al. 2023), beta-VAE (Higgins et al.
+2017) and beta-TCVAE (Chen et al. 2018).
 """
 
 import math
@@ -16,21 +16,21 @@ from nearid.lab.models.objectives import full_precision
 
 
 class Networks(Protocol):
-    """What makes the two networks of an autoencoder for one kind of input."""
+    """Factory of the encoder and decoder of an autoencoder for one kind of input."""
 
     def encoder(self, outputs: int) -> nn.Module:
-        """From inputs to rows of so many numbers."""
+        """Return a network from inputs to rows of `outputs` numbers."""
 
     def decoder(self, inputs: int) -> nn.Module:
-        """From rows of so many numbers to inputs, or their logits."""
+        """Return a network from rows of `inputs` numbers to reconstructions or their logits."""
 
 
 def check_images(x: Tensor, channels: int, side: int) -> None:
-    """Refuse what is no batch of square images, channels first, of the size that a network is made for."""
+    """Raise an error unless x is a batch of square images, channels first, of the size that the network expects."""
     if tuple(x.shape[1:]) != (channels, side, side):
         raise InputError(
             f"Images have shape {tuple(x.shape)}, but (rows, {channels}, {side}, {side}) is expected: channels come "
-            "first, and a network is made for one size."
+            f"first, and each network takes images of one size."
         )
 
 
@@ -45,12 +45,12 @@ class Autoencoder(nn.Module):
     latents : int
         Coordinates of a representation.
     networks : Networks
-        What makes encoder and decoder.
+        Makes the encoder and the decoder.
     reconstruction : {"bernoulli", "squared"}
         bernoulli: inputs lie in [0, 1], the decoder gives logits, and the error is their cross-entropy. squared: the
         decoder gives the reconstruction itself. Both are means over rows and over the coordinates of an input.
     per_latent : tuple of int
-        Numbers that the encoder gives, and that the decoder takes, for each latent.
+        Numbers per latent: outputs of the encoder, and inputs of the decoder.
     """
 
     def __init__(
@@ -73,20 +73,20 @@ class Autoencoder(nn.Module):
         self.decoder = networks.decoder(per_latent[1] * latents)
 
     def extra_repr(self) -> str:
-        """What tells two objectives apart: all numbers and words that a model keeps."""
+        """All numbers and words that a model stores. Objectives with different settings differ here."""
         return settings_of(self)
 
     def encode(self, x: Tensor) -> Tensor:
-        """Representations of inputs: one row each, such as `decode` takes."""
+        """Representations of inputs, one row each; `decode` accepts them."""
         return full_precision(self.encoder(x))
 
     def decode(self, z: Tensor) -> Tensor:
-        """Inputs that representations stand for; in [0, 1] for bernoulli."""
+        """Reconstructions of inputs from representations; in [0, 1] for bernoulli."""
         decoded = full_precision(self.decoder(z))
         return decoded.sigmoid() if self.reconstruction == "bernoulli" else decoded
 
     def code(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What the decoder is given in training, and what is added to the error of the reconstruction."""
+        """Return the decoder's input during training, and the penalty that is added to the reconstruction error."""
         z = self.encode(x)
         return z, z.new_zeros(())
 
@@ -100,13 +100,13 @@ class Autoencoder(nn.Module):
         decoded = full_precision(self.decoder(z))
         if decoded.shape != x.shape:
             raise InputError(
-                f"Inputs have shape {tuple(x.shape)} and their reconstructions {tuple(decoded.shape)}; make the "
-                "networks for inputs of this shape."
+                f"Inputs have shape {tuple(x.shape)}, but their reconstructions have shape {tuple(decoded.shape)}. "
+                f"Make networks for inputs of this shape."
             )
         if self.reconstruction == "squared":
             return functional.mse_loss(decoded, x)
         least, most = (float(end) for end in x.aminmax())
-        # NaN is left to the trainer, which tells where the loss became none.
+        # The trainer handles NaN: it reports the step at which the loss became NaN.
         if least < 0 or most > 1:
             raise InputError(
                 f"Inputs run from {least:g} to {most:g}, but bernoulli needs them in [0, 1]: divide bytes by 255, or "
@@ -115,7 +115,7 @@ class Autoencoder(nn.Module):
         return functional.binary_cross_entropy_with_logits(decoded, x)
 
     def undecayed(self) -> list[nn.Parameter]:
-        """Parameters that weight decay is to spare: the biases."""
+        """Parameters without weight decay: the biases."""
         return [p for name, p in self.named_parameters() if name.endswith("bias")]
 
 
@@ -137,7 +137,7 @@ def per_input(total: Tensor, x: Tensor) -> Tensor:
 
 
 class BioAE(Autoencoder):
-    """Adds mean relu(-z) + activity * mean z^2 to the error; the weights' energy is left to weight decay.
+    """Adds mean relu(-z) + activity * mean z^2 to the error; weight decay limits the energy of the weights.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class BioAE(Autoencoder):
         return z, (-z).relu().mean() + self.activity * z.square().mean()
 
 
-# Keeps the logarithm of a deviation finite where softplus underflows.
+# Keeps the logarithm of a deviation finite if softplus underflows.
 LEAST_DEVIATION = 1e-6
 
 
@@ -174,19 +174,19 @@ def kl_from_standard_normal(mean: Tensor, deviation: Tensor) -> Tensor:
 def total_correlation(z: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
     """KL(q(z) || prod_k q(z_k)) in nats, with q the mixture of the posteriors of a batch.
 
-    The minibatch-weighted estimate of Chen et al. divides the mixture by the size of the data as well. This adds a
-    constant and leaves the gradients, so it is left out here: what remains tends to the total correlation as the batch
-    grows. Time and memory grow with rows^2 x latents.
+    The minibatch-weighted estimate of Chen et al. divides the mixture by the size of the data as well. This only adds a
+    constant and does not change gradients, so it is omitted here. The estimate then tends to the total correlation as
+    the batch grows. Time and memory grow with rows^2 x latents.
 
     Parameters
     ----------
     z : Tensor of shape (rows, latents)
         One sample of each posterior.
     mean, deviation : Tensor of shape (rows, latents)
-        Of the posteriors.
+        Parameters of the posteriors.
     """
     rows, latents = z.shape
-    # log q(z_ik | x_j) as (k, i, j), short of a constant that falls out of the difference.
+    # log q(z_ik | x_j) as (k, i, j), without a constant that cancels in the difference.
     standardised = (z.T[:, :, None] - mean.T[:, None]) / deviation.T[:, None]
     logs = -standardised.square() / 2 - deviation.log().T[:, None]
     joint, marginals = torch.logsumexp(logs.sum(dim=0), dim=1), torch.logsumexp(logs, dim=2).sum(dim=0)
@@ -228,15 +228,15 @@ class BetaVAE(Autoencoder):
         return z, per_input(self.divergence(z, mean, deviation), x)
 
     def divergence(self, z: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-        """What the posteriors pay, in nats."""
+        """Penalty of the posteriors, in nats."""
         return self.beta * kl_from_standard_normal(mean, deviation)
 
 
 class BetaTCVAE(BetaVAE):
     """As the plain variational autoencoder, but with the total correlation of the latents weighted by beta.
 
-    KL = index-code mutual information + total correlation + sum of KLs latent by latent, of which beta weights the
-    second alone: KL + (beta - 1) total correlation, the KL in closed form.
+    KL = index-code mutual information + total correlation + sum of the KLs of the latents. beta weights only the second
+    term, so the penalty is KL + (beta - 1) total correlation, with the KL in closed form.
 
     Parameters
     ----------

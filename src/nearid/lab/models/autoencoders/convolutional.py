@@ -1,4 +1,4 @@
-"""Convolutional encoders and decoders of images: those of the disentanglement protocol, and light ones for a CPU."""
+"""Convolutional encoders and decoders of images: those of the disentanglement protocol, and small ones for a CPU."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,10 +11,10 @@ from nearid.base.errors import InputError
 from nearid.lab.models.autoencoders.autoencoder import check_images
 
 SLOPE, EPSILON = 0.2, 1e-6
-# Blocks of the protocol: three of each width, the third of which halves (or doubles) the side of the image.
+# Blocks of the protocol: three of each width; the third one halves (or doubles) the side of the image.
 WIDTHS, KERNELS, STRIDES = (32, 64, 128, 256), (3, 3, 4), (1, 1, 2)
 DENSE = 256
-# The light networks: the side of a patch, and the channels after it and after each halving down to a side of 4.
+# The small networks: side of a patch, and channels after the patches and after each halving down to a side of 4.
 PATCH, LIGHT_WIDTHS, LEAST = 4, (32, 64), 4
 
 
@@ -34,8 +34,8 @@ class Convolutional:
     def __post_init__(self) -> None:
         if self.side < 32 or self.side % 2 ** len(WIDTHS):
             raise InputError(
-                f"Images of side {self.side} do not fit these networks, which halve it four times; give a multiple of "
-                "16 from 32 on, such as 64."
+                f"Images of side {self.side} do not fit these networks, which halve the side four times. Use a "
+                f"multiple of 16, at least 32, such as 64."
             )
 
     def encoder(self, outputs: int) -> nn.Module:
@@ -62,7 +62,7 @@ class Modulated(nn.Module):
     Parameters
     ----------
     inputs : int
-        Numbers that it takes for each row.
+        Numbers per row of the input.
     channels, side : int
         Of the images that it gives.
     """
@@ -86,7 +86,7 @@ class Modulated(nn.Module):
         x = self.start.expand(len(z), -1, -1, -1)
         for convolution, modulation in zip(self.convolutions, self.modulations, strict=True):
             x = functional.leaky_relu(convolution(x), SLOPE)
-            # ReLU follows every dense layer of the protocol but the encoder's last, these among them.
+            # In the protocol ReLU follows every dense layer except the last one of the encoder. It also follows these.
             scale, bias = functional.relu(modulation(style))[:, :, None, None].chunk(2, dim=1)
             x = functional.instance_norm(x, eps=EPSILON) * scale + bias
         images: Tensor = self.last(x)
@@ -97,7 +97,7 @@ class Modulated(nn.Module):
 class Light:
     """Networks that a CPU trains in minutes: patches of 4 x 4, then halvings by convolutions of 4 x 4.
 
-    A first layer of patches does most of what convolutions at full size do, in a third of the time.
+    A first layer of patches is almost as good as convolutions at full size and takes a third of the time.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Light:
 
     def __post_init__(self) -> None:
         if self.side < PATCH * LEAST or (self.side // (PATCH * LEAST)).bit_count() != 1 or self.side % (PATCH * LEAST):
-            raise InputError(f"Images of side {self.side} do not fit these networks; 16, 32, 64 or 128 do.")
+            raise InputError(f"Images of side {self.side} do not fit these networks. Use a side of 16, 32, 64 or 128.")
 
     @property
     def _widths(self) -> list[int]:
@@ -136,7 +136,7 @@ class Light:
 
 
 class _Checked(nn.Module):
-    """Lets batches of images pass, and tells of what is none."""
+    """Returns batches of images unchanged and raises an error for other input."""
 
     def __init__(self, channels: int, side: int) -> None:
         super().__init__()

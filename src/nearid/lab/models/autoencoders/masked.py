@@ -8,12 +8,12 @@ from nearid.lab.models.autoencoders.autoencoder import check_images, settings_of
 from nearid.lab.models.autoencoders.transformer import blocks, from_patches, positions, to_patches
 from nearid.lab.models.objectives import full_precision
 
-# Of the mask token, as is usual for embeddings of transformers.
+# Deviation of the mask token at the start, the usual value for embeddings of transformers.
 DEVIATION = 0.02
 
 
 class MaskedAutoencoder(nn.Module):
-    """Most patches of an image are hidden; the encoder sees the others, and the decoder tells the hidden ones.
+    """Most patches of an image are hidden; the encoder sees the others, and the decoder predicts the hidden ones.
 
     The loss is the mean squared error over the pixels of hidden patches. There is no class token: a representation is
     the mean of all patches' embeddings, with nothing hidden.
@@ -25,14 +25,14 @@ class MaskedAutoencoder(nn.Module):
     patch : int
         Side of a patch, a divisor of `side`.
     ratio : float
-        Share of the patches that is hidden; at least one is, and at least one is not.
+        Share of hidden patches. At least one patch is hidden, and at least one is visible.
     width, depth, heads : int
         Coordinates of an embedding (a multiple of 4 and of `heads`), blocks and attention heads of the encoder.
     decoder_width, decoder_depth : int
-        The same of the decoder, which has as many heads.
+        The same for the decoder, which has the same number of heads.
     normalise : bool
-        Whether the pixels of every patch are brought to mean 0 and variance 1 before they are told; `decode` then
-        gives such pixels.
+        Whether the target pixels of every patch are normalised to mean 0 and variance 1. `decode` then returns
+        normalised pixels.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class MaskedAutoencoder(nn.Module):
                 raise InputError(f"{name} is {given}, but a multiple of 4 and of the {heads} heads is expected.")
         grid, pixels = side // patch, channels * patch**2
         if normalise and pixels < 2:
-            raise InputError("A patch of one pixel has no variance to normalise; take larger patches, or leave it.")
+            raise InputError(
+                "A patch of one pixel has no variance to normalise. Use larger patches, or normalise=False."
+            )
         self.channels, self.side, self.patch, self.normalise = channels, side, patch, normalise
         self.patches = grid**2
         self.hidden = min(max(round(ratio * self.patches), 1), self.patches - 1)
@@ -71,7 +73,7 @@ class MaskedAutoencoder(nn.Module):
         self.register_buffer("decoder_places", positions(grid, decoder_width), persistent=False)
 
     def extra_repr(self) -> str:
-        """What tells two objectives apart."""
+        """Settings in which two objectives may differ."""
         return settings_of(self)
 
     def embed(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
@@ -81,7 +83,7 @@ class MaskedAutoencoder(nn.Module):
         ----------
         x : Tensor of shape (rows, channels, side, side)
         visible : Tensor of shape (rows, some), optional
-            The patches that the encoder sees, as whole numbers from 0 on, row by row; all of them where not given.
+            Indices of the patches that the encoder sees, row by row, counted from 0. Default: all patches.
         """
         tokens = self.embed_patch(self._patches(x)) + self.places
         if visible is not None:
@@ -93,11 +95,11 @@ class MaskedAutoencoder(nn.Module):
         return self.embed(x).mean(dim=1)
 
     def decode(self, embeddings: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Images that the embeddings of their patches stand for; with the same `visible` as in `embed`."""
-        return from_patches(self._told(embeddings, visible), self.patch)
+        """Reconstructed images from embeddings of patches; give the same `visible` as in `embed`."""
+        return from_patches(self._predicted(embeddings, visible), self.patch)
 
     def draw_visible(self, rows: int) -> Tensor:
-        """For each row, which patches are not hidden: a random choice, every one of them as likely."""
+        """Draw the visible patches of each row, uniformly at random."""
         order = torch.rand(rows, self.patches, device=self.mask_token.device).argsort(dim=1)
         return order[:, self.hidden :]
 
@@ -107,17 +109,17 @@ class MaskedAutoencoder(nn.Module):
 
     def error(self, x: Tensor, visible: Tensor) -> Tensor:
         """Mean squared error over the patches that are not visible."""
-        told, target = self._told(self.embed(x, visible), visible), self._patches(x)
+        predicted, target = self._predicted(self.embed(x, visible), visible), self._patches(x)
         if self.normalise:
             target = (target - target.mean(dim=2, keepdim=True)) / (target.var(dim=2, keepdim=True) + 1e-6).sqrt()
-        errors = (told - target).square().mean(dim=2)
+        errors = (predicted - target).square().mean(dim=2)
         return errors.scatter(1, visible, 0.0).sum() / (len(x) * (self.patches - visible.shape[1]))
 
     def _patches(self, x: Tensor) -> Tensor:
         check_images(x, self.channels, self.side)
         return to_patches(x, self.patch)
 
-    def _told(self, embeddings: Tensor, visible: Tensor | None) -> Tensor:
+    def _predicted(self, embeddings: Tensor, visible: Tensor | None) -> Tensor:
         tokens = self.narrow(embeddings)
         if visible is not None:
             everywhere = self.mask_token.to(tokens.dtype).expand(len(tokens), self.patches, -1)

@@ -1,4 +1,4 @@
-"""Networks of orthogonal layers, whose leak alone decides how far they are from an isometry.
+"""Networks of orthogonal layers. Only the leak decides how far they are from an isometry.
 
 Every layer is W x with orthonormal rows or columns and no bias; between layers stands LeakyReLU(alpha). In a decoder
 that widens, W keeps all lengths and the activation shrinks some directions by alpha at most: with m activations every
@@ -31,24 +31,24 @@ class Cholesky(nn.Module):
         tall = weight.shape[0] > weight.shape[1]
         wide = weight.T if tall else weight
         factor, failed = torch.linalg.cholesky_ex(wide @ wide.T)
-        # A failure becomes NaN, of which the trainer tells.
+        # A failure becomes NaN, and the trainer reports it.
         factor = torch.where(failed == 0, factor, math.nan)
         orthogonal: Tensor = torch.linalg.solve_triangular(factor, wide, upper=False)
         return orthogonal.T if tall else orthogonal
 
     def right_inverse(self, weight: Tensor) -> Tensor:
-        """A matrix that has this factor: itself."""
+        """Return a matrix whose factor is `weight`: `weight` itself."""
         return weight
 
 
 def orthogonal_linear(inputs: int, outputs: int, orthogonal_map: str = "cholesky") -> nn.Linear:
-    """A linear layer without bias whose rows (or columns, where there are more rows) stay orthonormal.
+    """A linear layer without bias whose rows (columns if there are more rows) stay orthonormal.
 
     Parameters
     ----------
     orthogonal_map : {"cholesky", "cayley", "matrix_exp", "householder"}
-        From free parameters to orthogonal weights, worked out anew at every call; all but cholesky are those of
-        `torch.nn.utils.parametrizations.orthogonal`. All reach the same networks; they differ in speed.
+        Map from free parameters to orthogonal weights, computed at every call. All except cholesky are those of
+        `torch.nn.utils.parametrizations.orthogonal`. All can represent the same networks; they differ in speed.
     """
     layer = nn.Linear(inputs, outputs, bias=False)
     nn.init.orthogonal_(layer.weight)
@@ -61,17 +61,17 @@ def orthogonal_linear(inputs: int, outputs: int, orthogonal_map: str = "cholesky
 
 @dataclass(frozen=True)
 class Orthogonal:
-    """Encoder and decoder of orthogonal layers with LeakyReLU between them, for inputs that are rows.
+    """Encoder and decoder of orthogonal layers with LeakyReLU between them, for inputs in rows.
 
-    The widths of the MNIST experiment are not known; these keep it quick on a CPU.
+    The paper does not give the widths of the MNIST experiment. These widths are fast on a CPU.
 
     Parameters
     ----------
     features : int
         Coordinates of an input.
     widths : tuple of int
-        Hidden widths of the encoder, which the decoder mirrors. They must fall from inputs to latents: a decoder that
-        narrows on its way loses directions.
+        Hidden widths of the encoder, which the decoder mirrors. They must decrease from inputs to latents: a decoder
+        with a narrower layer would lose directions.
     leak : float
         alpha: 0 for ReLU, 1 for linear networks.
     orthogonal_map : {"cholesky", "cayley", "matrix_exp", "householder"}
@@ -103,8 +103,8 @@ class Orthogonal:
     def _network(self, widths: Sequence[int]) -> nn.Sequential:
         if min(widths) < 1 or (sorted(widths) != list(widths) and sorted(widths, reverse=True) != list(widths)):
             raise InputError(
-                f"Orthogonal layers of widths {list(widths)} would lose directions on their way: widths must be at "
-                "least 1 and not rise from inputs to latents."
+                f"Orthogonal layers of widths {list(widths)} would lose directions. Widths must be at least 1 and "
+                f"must not increase from inputs to latents."
             )
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):

@@ -9,7 +9,7 @@ from nearid.lab.models.autoencoders.autoencoder import Autoencoder, Networks
 
 
 class _Quantised(Autoencoder):
-    """What both share: entries of a codebook take the place of the encoder's outputs, gradients pass by.
+    """Base of both: entries of a codebook replace the encoder's outputs; gradients pass straight through.
 
     The loss adds quantisation * mean (sg[z] - q)^2, which pulls entries q to outputs z, and commitment *
     mean (z - sg[q])^2, which pulls outputs to entries; sg[.] stops gradients.
@@ -38,7 +38,7 @@ class _Quantised(Autoencoder):
         raise NotImplementedError
 
     def entries(self, codes: Tensor) -> Tensor:
-        """What `decode` takes for these codes."""
+        """Input of `decode` for these codes."""
         raise NotImplementedError
 
     def codes(self, x: Tensor) -> Tensor:
@@ -65,14 +65,14 @@ def straight_through(z: Tensor, quantised: Tensor) -> Tensor:
 
 
 class VQVAE(_Quantised):
-    """Every latent is a vector out of one codebook, which all latents share.
+    """Every latent is a vector from one codebook, which all latents share.
 
     Parameters
     ----------
     size, dimension : int
-        Entries of the codebook and their coordinates; `encode` gives latents x dimension numbers for a row.
+        Number of entries of the codebook, and their coordinates; `encode` returns latents x dimension numbers per row.
     quantisation, commitment : float
-        Weights of what pulls entries to outputs, and outputs to entries.
+        Weights of the terms that pull entries to outputs, and outputs to entries.
     reconstruction : {"bernoulli", "squared"}
     """
 
@@ -89,8 +89,8 @@ class VQVAE(_Quantised):
     ) -> None:
         if size < 2 or dimension < 1:
             raise InputError(
-                f"A codebook of {size} entries with {dimension} coordinates tells nothing apart; give at least 2 "
-                "entries and 1 coordinate."
+                f"A codebook needs at least 2 entries and 1 coordinate, but {size} entries and {dimension} "
+                f"coordinates were given."
             )
         reach = (3 / dimension) ** 0.5
         super().__init__(
@@ -114,14 +114,14 @@ class VQVAE(_Quantised):
 
 
 class QLAE(_Quantised):
-    """Every latent is one of a few scalars of its own, which are learnt. It is meant for strong weight decay.
+    """Every latent takes one of a few learnt scalar values of its own. Intended for strong weight decay.
 
     Parameters
     ----------
     values : int
         Scalars for each latent; they start evenly spread over [-1/2, 1/2].
     quantisation, commitment : float
-        Weights of what pulls scalars to outputs, and outputs to scalars.
+        Weights of the terms that pull scalars to outputs, and outputs to scalars.
     reconstruction : {"bernoulli", "squared"}
     """
 
@@ -136,7 +136,7 @@ class QLAE(_Quantised):
         reconstruction: str = "bernoulli",
     ) -> None:
         if values < 2:
-            raise InputError(f"A latent of {values} values tells nothing apart; give at least 2.")
+            raise InputError(f"A latent needs at least 2 values, but {values} was given.")
         super().__init__(
             latents,
             networks,

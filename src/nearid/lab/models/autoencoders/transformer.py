@@ -6,7 +6,7 @@ from torch.nn import functional
 
 
 class Block(nn.Module):
-    """Attention among the tokens of a row and a perceptron for each token, both normalised before and added.
+    """Attention among the tokens of a row, then a perceptron for each token (pre-norm, with residual connections).
 
     Parameters
     ----------
@@ -15,7 +15,7 @@ class Block(nn.Module):
     heads : int
         A divisor of the width.
     causal : bool
-        Whether a token sees itself and those before it alone.
+        Whether a token sees only itself and the tokens before it.
     """
 
     def __init__(self, width: int, heads: int, *, causal: bool = False) -> None:
@@ -31,7 +31,7 @@ class Block(nn.Module):
         return output
 
     def attend(self, tokens: Tensor) -> Tensor:
-        """Every token as a weighted mean of the tokens of its row that it sees, head by head."""
+        """Replace every token by a weighted mean of the tokens of its row that it sees, head by head."""
         # (rows, tokens, 3 width) to three of (rows, heads, tokens, width / heads).
         split = self.project(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         query, key, value = split.unbind()
@@ -41,7 +41,7 @@ class Block(nn.Module):
 
 
 def blocks(depth: int, width: int, heads: int) -> nn.Sequential:
-    """So many blocks, normalised at the end."""
+    """A sequence of `depth` blocks with a normalisation at the end."""
     return nn.Sequential(*(Block(width, heads) for _ in range(depth)), nn.LayerNorm(width))
 
 
@@ -69,6 +69,6 @@ def to_patches(images: Tensor, patch: int) -> Tensor:
 
 
 def from_patches(patches: Tensor, patch: int) -> Tensor:
-    """The images of which these are the patches."""
+    """Assemble images from their patches; the inverse of `to_patches`."""
     grid = round(patches.shape[1] ** 0.5)
     return functional.pixel_shuffle(patches.transpose(1, 2).unflatten(2, (grid, grid)), patch)

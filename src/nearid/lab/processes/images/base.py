@@ -1,4 +1,4 @@
-"""What image processes share: factors drawn or from a grid, images of them, and what they say about the theorems."""
+"""Base of image processes: factors drawn at random or from a grid, their images, and conditions of the theorems."""
 
 import math
 from abc import ABC, abstractmethod
@@ -24,9 +24,9 @@ from nearid.lab.processes.images.metric import distortion, metric_tensors
 from nearid.lab.processes.spaces import Assumption
 from nearid.moments import Floats
 
-# Edges are soft over this many pixels to either side, which is what makes pixels smooth in the factors.
+# Edges are soft over this many pixels to either side, so that pixels are smooth functions of the factors.
 SOFT = 1.0
-# Shapes at least this thick, in units of the soft edge, are full in the middle, where their distance has a corner.
+# Shapes at least this thick, in units of the soft edge, are opaque in the middle, where their distance has a corner.
 THICK = 1.05
 # Points at which the bi-Lipschitz constant is measured for the report on assumptions.
 POINTS = 64
@@ -34,9 +34,9 @@ STEP = 1e-4
 
 
 class Setting(NamedTuple):
-    """What a renderer can draw of one factor: its range, and the value it has where the factor does not vary.
+    """Range of one factor that a renderer can draw, and its value if the factor does not vary.
 
-    A factor with a period looks the same again after it; one without cannot be a circle.
+    A factor with a period looks the same after one period. A factor without a period cannot be a circle.
     """
 
     low: float
@@ -54,7 +54,7 @@ class FactorImages(ABC):
     side : int
         Pixels of a side.
     factors : tuple of Factor
-        Those that vary, in the order of the columns; any others that the renderer knows keep their default.
+        Factors that vary, in the order of the columns. Other factors of the renderer keep their default value.
     """
 
     side: int
@@ -67,33 +67,33 @@ class FactorImages(ABC):
         at_least("side", self.side, 8)
         if not self.factors or len(set(self.names)) < len(self.factors):
             raise InputError(
-                f"The factors are {list(self.names)}, but at least one, each of its own name, is expected."
+                f"The factors are {list(self.names)}, but at least one factor is expected, and names must differ."
             )
         for factor in self.factors:
             self._check_setting(factor)
         if self._thinnest < THICK * SOFT:
             raise InputError(
                 f"The smallest shape is {self._thinnest:.2g} pixels from its middle to its edge, less than the soft "
-                f"edge itself: give a larger side than {self.side}, or a larger least scale."
+                f"edge. Use a larger side than {self.side}, or a larger smallest scale."
             )
 
     def _check_setting(self, factor: Factor) -> None:
         if factor.name not in self.settings:
             known = ", ".join(self.settings)
-            raise InputError(f"{factor.name} is no factor of these images, which have {known}.")
+            raise InputError(f"{factor.name} is not a factor of these images. Their factors are {known}.")
         low, high, _, period = self.settings[factor.name]
         if factor.low < low or factor.high > high:
             raise InputError(
                 f"{factor.name} runs from {factor.low:g} to {factor.high:g}, but only {low:g} to {high:g} can be drawn."
             )
         if (factor.name == "shape") != (factor.kind == "category"):
-            raise InputError(f"{factor.name} is given as a {factor.kind}, but shape alone is a category.")
+            raise InputError(f"{factor.name} is given as a {factor.kind}, but only shape is a category.")
         if factor.kind == "circle" and period is None:
-            raise InputError(f"{factor.name} is given as a circle, but its ends look different: use interval().")
+            raise InputError(f"{factor.name} is given as a circle, but its two ends look different. Use interval().")
         if factor.kind == "circle" and not math.isclose(factor.high - factor.low, period or 0.0):
             raise InputError(
-                f"{factor.name} is given as a circle of {factor.high - factor.low:g}, but it comes round after "
-                f"{period:g}: give that, or use interval() for a part of it."
+                f"{factor.name} is given as a circle of {factor.high - factor.low:g}, but its period is {period:g}. "
+                f"Use this period, or interval() for a part of it."
             )
 
     @property
@@ -112,16 +112,16 @@ class FactorImages(ABC):
         return grid_size(self.factors)
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
-        """Factors of shape (size, k): uniform in their ranges, an endless supply."""
+        """Draw factors of shape (size, k), uniform in their ranges."""
         return draw_factors(self.factors, size, rng)
 
     def sample_grid(self, size: int, rng: np.random.Generator) -> tuple[Floats, Codes]:
-        """(factors, their places on the grid), each of shape (size, k): uniform on the grid."""
+        """Draw (factors, their grid indices), each of shape (size, k), uniformly from the grid."""
         at_least("size", size, 1)
         return self.grid(rng.integers(0, self.grid_size, size))
 
     def grid(self, index: ArrayLike) -> tuple[Floats, Codes]:
-        """(factors, their places) of points 0 to grid_size - 1 of the grid; the last factor changes first."""
+        """Return (factors, their grid indices) of grid points 0 to grid_size - 1; the last factor varies fastest."""
         codes = grid_codes(self.factors, index)
         return grid_values(self.factors, codes), codes
 
@@ -148,7 +148,7 @@ class FactorImages(ABC):
         return images
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What recovery of the factors by an autoencoder and ICA needs (Nelson et al. 2026, Theorem 3)."""
+        """Conditions to recover the factors by an autoencoder and ICA (Nelson et al. 2026, Theorem 3)."""
         k = len(self.factors)
         whole = [f.name for f in self.factors if f.kind == "category" and f.count > 1]
         round_ = [f.name for f in self.factors if f.kind == "circle"]
@@ -211,12 +211,12 @@ class FactorImages(ABC):
 
 
 def empty_images(size: int, channels: int, side: int, dtype: DTypeLike) -> Floats:
-    """Room for images of float32 or float64."""
+    """An uninitialised array for images of float32 or float64."""
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"dtype is {np.dtype(dtype)}, but float32 or float64 is expected.")
     return np.empty((size, channels, side, side), dtype)
 
 
 def hue_colours(hue: Floats) -> Floats:
-    """Colours of shape (size, 3) of hues in turns; cosines, as the usual colour wheel has corners."""
+    """Colours of shape (size, 3) of hues in turns, by cosines (the usual colour wheel is not smooth)."""
     return np.asarray(0.5 + 0.4 * np.cos(2 * np.pi * (hue[:, None] - np.arange(3) / 3)))

@@ -13,18 +13,18 @@ from nearid.base.options import at_least
 from nearid.moments import Floats
 
 Codes = NDArray[np.int64]
-# Beyond the ends of an interval this share of its length may be drawn, too: finite differences need it.
+# Values may exceed the ends of an interval by this share of its length: finite differences need it.
 SLACK = 1e-2
 
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor; `interval`, `circle` and `category` make them.
+    """One factor, made by `interval`, `circle` or `category`.
 
     Parameters
     ----------
     kind : "interval", "circle" or "category"
-        On a circle `high` is `low` again.
+        On a circle `high` is the same point as `low`.
     count : int
         Number of values on the grid.
     """
@@ -41,7 +41,10 @@ class Factor:
             if self.low != int(self.low) or self.high != self.low + self.count - 1:
                 raise InputError(f"{self.name} has {self.count} kinds from {self.low} to {self.high}: use category().")
         elif not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InputError(f"{self.name} runs from {self.low} to {self.high}: give finite ends, the lower one first.")
+            raise InputError(
+                f"{self.name} has the range {self.low} to {self.high}, but finite ends are expected, the "
+                f"lower one first."
+            )
 
     @property
     def continuous(self) -> bool:
@@ -75,21 +78,21 @@ class Factor:
         if self.kind != "circle" and outside.any():
             raise InputError(f"{self.name} is {values[outside][0]:g}, but it runs from {self.low:g} to {self.high:g}.")
         if self.kind == "category" and np.any(values != np.round(values)):
-            raise InputError(f"Some values of {self.name} are not whole: it counts from {self.low:g} to {self.high:g}.")
+            raise InputError(f"Some values of {self.name} are not whole numbers from {self.low:g} to {self.high:g}.")
 
 
 def interval(name: str, low: float, high: float, count: int) -> Factor:
-    """A factor that is uniform between two ends; the grid has `count` values, the ends among them."""
+    """A factor that is uniform between two ends; the grid has `count` values, including the ends."""
     return Factor(name, "interval", low, high, count)
 
 
 def circle(name: str, turn: float, count: int) -> Factor:
-    """A factor that comes back to 0 after a turn, which is the renderer's own period; the grid has `count` values."""
+    """A periodic factor; `turn` is the renderer's period, and the grid has `count` values."""
     return Factor(name, "circle", 0.0, turn, count)
 
 
 def category(name: str, count: int, first: int = 0) -> Factor:
-    """One of `count` kinds without an order, counted from the first."""
+    """A factor with `count` unordered values, numbered from `first`."""
     return Factor(name, "category", first, first + count - 1, count)
 
 
@@ -105,11 +108,11 @@ def grid_size(factors: Sequence[Factor]) -> int:
 
 
 def grid_codes(factors: Sequence[Factor], index: ArrayLike) -> Codes:
-    """Place of each factor's value, of shape (size, factors), at points of the grid; the last factor changes first."""
+    """Grid index of each factor, of shape (size, factors), at grid points; the last factor varies fastest."""
     index = np.asarray(index)
     if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
         raise InputError(
-            f"index has shape {index.shape} and type {index.dtype}, but whole numbers in a row are needed."
+            f"index has shape {index.shape} and type {index.dtype}, but a 1-D array of whole numbers is expected."
         )
     size = grid_size(factors)
     if index.size and not (index.min() >= 0 and index.max() < size):
@@ -118,5 +121,5 @@ def grid_codes(factors: Sequence[Factor], index: ArrayLike) -> Codes:
 
 
 def grid_values(factors: Sequence[Factor], codes: Codes) -> Floats:
-    """Values of the factors, of shape (size, factors), at these places."""
+    """Values of the factors, of shape (size, factors), at these grid indices."""
     return np.column_stack([f.values[codes[:, i]] for i, f in enumerate(factors)])

@@ -1,4 +1,4 @@
-"""Drawing of images, compiled: every pixel is a continuously differentiable function of every number it is drawn from.
+"""Compiled drawing of images: every pixel is a continuously differentiable function of every parameter.
 
 An edge is a smooth step across it, over `soft` pixels to either side. That is the image blurred by the biweight kernel
 across the edge: exact for straight edges and their right-angled corners, to first order in the curvature for others.
@@ -30,7 +30,7 @@ def _step(t):  # type: ignore[no-untyped-def]
     """0 below -1, 1 above 1, between them the integral of the biweight kernel (15/16)(1 - t^2)^2."""
     t = min(max(t, -1.0), 1.0)
     s = t * t
-    # Rounding may leave [0, 1] by a last digit near the ends.
+    # Near the ends, rounding may give values slightly outside of [0, 1].
     return min(max(0.5 + t * (15.0 - 10.0 * s + 3.0 * s * s) / 16.0, 0.0), 1.0)
 
 
@@ -54,7 +54,7 @@ def _ellipse(u, v, a, b, soft):  # type: ignore[no-untyped-def]
 
 @njit(fastmath=FAST, nogil=True, cache=True)
 def _outline(u, v, scale, cosines, sines, bounds, soft):  # type: ignore[no-untyped-def]
-    """Coverage of an outline of some harmonics, larger by a scale."""
+    """Coverage of an outline given by harmonics, times a scale."""
     square = u * u + v * v
     inner, outer = scale * bounds[0] - soft * bounds[2], scale * bounds[1] + soft * bounds[2]
     if square >= outer * outer:
@@ -81,7 +81,7 @@ def draw_sprites(shape, radius, angle, centre, colour, cosines, sines, bounds, s
     ----------
     shape : ndarray of int, shape (size,)
     radius, angle : ndarray of shape (size,)
-        Of the circle about the sprite, and of its turn with the clock.
+        Radius of the circle around the sprite, and clockwise rotation.
     centre : ndarray of shape (size, 2)
     colour : ndarray of shape (size, channels)
     cosines, sines, bounds : ndarray, ndarray, tuple
@@ -147,7 +147,7 @@ def draw_solids(shape, size, turn, floor, wall, colour, soft, out):  # type: ign
     size : ndarray of shape (count,)
         Unit of length of the solid.
     turn : ndarray of shape (count,)
-        About the vertical axis, in radians between -pi/4 and pi/4; the corner of the room moves along.
+        Rotation about the vertical axis, in radians between -pi/4 and pi/4; the corner of the room moves with it.
     floor, wall, colour : ndarray of shape (count, 3)
     out : ndarray of shape (count, 3, side, side)
     """
@@ -215,10 +215,10 @@ def _round(a, b, length, flat, colour, soft, image):  # type: ignore[no-untyped-
                 p = x / a
                 if flat:
                     light, gloss = 0.7 - 0.2 * p - 0.15 * p * p, 0.0
-                    # Beyond the far edge of the top there is no side that could show.
+                    # Beyond the far edge of the top no side is visible.
                     light += (1.0 - light) * _ellipse(x, max(y + half, 0.0), a, b, soft)
                 else:
-                    # The square with the sign kept is smooth where the caps begin.
+                    # The signed square is smooth where the caps begin.
                     q = beyond * abs(beyond) / (b * b)
                     light = 0.85 - 0.2 * (p + q) - 0.12 * (p * p + q * q)
                     near = max(1.0 - 5.0 * ((p + 0.4) ** 2 + (q + 0.2) ** 2), 0.0)
@@ -241,7 +241,7 @@ def _cube(a, turn, colour, soft, image):  # type: ignore[no-untyped-def]
     diagonal = math.sqrt(2.0) * a
     d1, d2 = diagonal * SIN_VIEW / n1, diagonal * SIN_VIEW / n2
     width, front = diagonal * cos, diagonal * sin
-    # Faces that look to the light, from the left of the camera, are brighter.
+    # Faces towards the light, which comes from the left of the camera, are brighter.
     left_light, right_light = 0.62 + 0.2 * math.cos(turn - 0.26), 0.62 + 0.2 * math.cos(turn + 1.31)
     left, right = max(int(cx - width - soft), 0), min(int(cx + width + soft) + 1, side)
     reach = half + diagonal * SIN_VIEW + 2 * soft
@@ -260,7 +260,7 @@ def _cube(a, turn, colour, soft, image):  # type: ignore[no-untyped-def]
 
 @njit(fastmath=FAST, nogil=True, cache=True)
 def _paint(cover, light, gloss, colour, image, row, column):  # type: ignore[no-untyped-def]
-    """Lay a colour, lit and with a white gloss, over a pixel."""
+    """Draw a colour, with light and a white gloss, over a pixel."""
     for channel in range(3):
         seen = colour[channel] * light
         seen += gloss * (1.0 - seen)

@@ -1,7 +1,7 @@
-"""Masks that move in time: outlines that wander and grow step by step, and pairs of frames for contrastive losses.
+"""Masks that move in time: outlines that move and grow step by step, and pairs of frames for contrastive losses.
 
-After KITTI Masks (Klindt et al. 2021): each sequence shows one walker, whose factors are the place of its centre of
-mass and its area. What is known here and not there: the law of the steps.
+Modelled on KITTI Masks (Klindt et al. 2021): each sequence shows one walker. Its factors are the position of its centre
+of mass and its area. Unlike in KITTI Masks, the distribution of the steps is known.
 """
 
 from dataclasses import dataclass, replace
@@ -29,17 +29,17 @@ AREAS = 0.02, 0.06
 
 @dataclass(frozen=True, eq=False)
 class MaskProcess:
-    """Latents (y, x, area) in the box [0, 1]^3 that take steps of noise, and masks of walkers at these places.
+    """Latents (y, x, area) in the box [0, 1]^3 that take random steps, and masks of walkers with these latents.
 
-    A sequence starts uniform in the box. A step is noise given that it stays inside, so that frames one step apart are
-    the positive pairs of a theorem; the steps are reversible, and long sequences stay less often near walls.
+    A sequence starts uniformly in the box. A step is noise, conditioned on staying inside. So frames one step apart are
+    the positive pairs of a theorem. The steps are reversible, and long sequences are less often near walls.
 
     Parameters
     ----------
     walkers : tuple of Outline
-        Of area 1; `draw_mask_process` draws them. With one walker images are a function of the latents.
+        Outlines of area 1; `draw_mask_process` draws them. With one walker, images are a function of the latents.
     step : Noise
-        Law of a step, in units of the box.
+        Distribution of a step, in units of the box.
     gap : int
         Frames of a pair are 1 to `gap` steps apart, uniformly.
     side : int
@@ -47,7 +47,7 @@ class MaskProcess:
     areas : tuple of float
         Area of the mask at the ends of the third latent, as shares of the frame.
     binary : bool
-        Whether pixels are 0 or 1, or smooth across the edge.
+        Whether pixels are 0 or 1. Otherwise they are smooth across the edge.
     """
 
     walkers: tuple[Outline, ...]
@@ -61,20 +61,20 @@ class MaskProcess:
         at_least("gap", self.gap, 1)
         at_least("side", self.side, 8)
         if not self.walkers or any(abs(w.area - 1) > 1e-9 for w in self.walkers):
-            raise InputError("At least one walker is needed, and each has area 1: scale outlines by area**-0.5.")
+            raise InputError("At least one walker is needed, and each must have area 1. Scale outlines by area**-0.5.")
         small, large = self.areas
         if not 0 < small < large:
             raise InputError(
                 f"areas is {self.areas}, but two shares of the frame above 0, the smaller first, are expected."
             )
         if not self._margin < 0.5:
-            raise InputError(f"A mask of area {large:g} leaves no room to move in the frame: give smaller areas.")
+            raise InputError(f"A mask of area {large:g} is too large to move in the frame. Use smaller areas.")
         thinnest = min(w.thickness for w in self.walkers)
         if thinnest < least_thickness(self.side, self.areas):
             pixels = self.side * np.sqrt(small) * thinnest
             raise InputError(
-                f"The smallest mask is {pixels:.2g} pixels from its middle to its edge, less than the soft edge "
-                f"itself: give a larger side than {self.side}, or larger areas."
+                f"The smallest mask is {pixels:.2g} pixels from its middle to its edge, less than the soft edge. Use "
+                f"a larger side than {self.side}, or larger areas."
             )
 
     @property
@@ -92,7 +92,8 @@ class MaskProcess:
         return np.stack(frames, axis=1), self._draw_walkers(count, rng)
 
     def pairs(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Walkers]:
-        """(latents, positives, walkers): uniform latents of shape (size, 3), and the same walker some steps later."""
+        """Return (latents, positives, walkers): uniform latents of shape (size, 3), and those of the walker steps "
+        "later."""
         at_least("size", size, 1)
         z = BOX.uniform(size, rng)
         positives, gaps = z.copy(), rng.integers(1, self.gap + 1, size)
@@ -116,7 +117,7 @@ class MaskProcess:
             raise InputError("Some latents are not in the box [0, 1]^3.")
         shown = np.broadcast_to(np.asarray(walkers, dtype=np.int64), len(z))
         if shown.size and not (shown.min() >= 0 and shown.max() < len(self.walkers)):
-            raise InputError(f"Walkers are counted from 0 to {len(self.walkers) - 1}, but others were asked for.")
+            raise InputError(f"Some walkers do not exist: they are numbered from 0 to {len(self.walkers) - 1}.")
         cosines, sines, bounds, centres = self._harmonics
         factors = self.factors(z)
         scale = self.side * np.sqrt(factors[:, 2])
@@ -130,7 +131,7 @@ class MaskProcess:
         return np.greater_equal(images, 0.5, out=images) if self.binary else images
 
     def assumptions(self, similarity: float | None = None) -> tuple[Assumption, ...]:
-        """What the theorem on contrastive losses needs of pairs, for a loss L_p^p (default: that of the steps)."""
+        """Conditions of the theorem on contrastive losses for a loss L_p^p (default: the exponent of the steps)."""
         assumptions = []
         for assumption in PairProcess(BOX, "uniform", self.step).assumptions(similarity):
             if assumption.name == "matching conditional" and self.gap > 1:
@@ -176,7 +177,7 @@ def draw_mask_process(
     side: int = 64,
     binary: bool = True,
 ) -> MaskProcess:
-    """A mask process whose walkers are drawn at random; by default it takes Laplace steps of scale 0.05.
+    """Return a mask process with random walkers; by default it takes Laplace steps of scale 0.05.
 
     Walkers that are too thin for the pixels are drawn again.
     """
@@ -185,5 +186,5 @@ def draw_mask_process(
 
 
 def least_thickness(side: int, areas: tuple[float, float]) -> float:
-    """Thickness that an outline of area 1 needs, so that its smallest mask is full in the middle."""
+    """Thickness that an outline of area 1 needs, so that its smallest mask is opaque in the middle."""
     return float(THICK * SOFT / (side * np.sqrt(areas[0])))

@@ -1,4 +1,4 @@
-"""The metric that images give to their factors: pulled back by finite differences, and how far it is from flat."""
+"""The pullback metric of images on their factors, by finite differences, and its distortion."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from nearid.base.errors import InputError
 from nearid.moments import Floats
 
-# Below this share of the largest stretch a direction cannot be told from one that leaves the image as it is.
+# A direction with less than this share of the largest stretch counts as one that does not change the image.
 LOST = 1e-6
 
 
@@ -24,11 +24,11 @@ class Distortion:
     anisotropy : ndarray of shape (size,)
         Largest over smallest stretch at each point: 1 everywhere for a conformal map.
     spread : float
-        Largest over smallest geometric mean of the stretches among the points: 1 where the size of the differential
-        does not depend on the point. A scaled isometry has this and an anisotropy of 1.
+        Largest over smallest geometric mean of the stretches among the points: 1 if the size of the differential does
+        not depend on the point. A scaled isometry has this and an anisotropy of 1.
     bilipschitz : float
         Local bi-Lipschitz constant after the best global scaling: the root of the largest over the smallest stretch of
-        all points. A lower bound, as the points are a sample. Infinite where a direction is lost.
+        all points. It is a lower bound, because the points are a sample. Infinite if a direction is lost.
     """
 
     stretches: Floats
@@ -43,7 +43,7 @@ def metric_tensors(observe: Callable[[Floats], Floats], z: Floats, steps: ArrayL
     Parameters
     ----------
     observe : callable
-        From latents of shape (size, d) to images, (size, ...); give it float64 images.
+        Function from latents of shape (size, d) to images of shape (size, ...) in float64.
     z : ndarray of shape (size, d)
     steps : ndarray of shape (d,)
         Length of the step in each latent; a step of 0 leaves that latent out.
@@ -61,18 +61,20 @@ def metric_tensors(observe: Callable[[Floats], Floats], z: Floats, steps: ArrayL
     for k in np.flatnonzero(steps):
         shift = np.zeros(z.shape[1])
         shift[k] = steps[k]
-        # The step as rounding left it at each point.
+        # The actual step at each point after rounding.
         length = ((z + shift) - (z - shift))[:, k]
         change = np.asarray(observe(z + shift) - observe(z - shift), dtype=np.float64).reshape(len(z), -1)
         slopes.append(change / length[:, None])
     if not slopes:
-        raise InputError("All steps are 0, so that there is no direction to differentiate in.")
+        raise InputError(
+            "All steps are 0, so there is no direction to differentiate in. Give at least one step above 0."
+        )
     jacobian = np.stack(slopes, axis=1)
     return np.asarray(cell * (jacobian @ jacobian.transpose(0, 2, 1)))
 
 
 def distortion(metrics: Floats) -> Distortion:
-    """What metric tensors of shape (size, k, k) say of the map."""
+    """Return the distortion of a map from its metric tensors of shape (size, k, k)."""
     if metrics.ndim != 3 or metrics.shape[1] != metrics.shape[2] or not metrics.size:
         raise InputError(f"The metric tensors have shape {metrics.shape}, but (size, k, k) is expected.")
     stretches = np.sqrt(np.clip(np.linalg.eigvalsh(metrics), 0, None))

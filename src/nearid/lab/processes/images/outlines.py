@@ -11,7 +11,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import at_least, positive
 from nearid.moments import Floats
 
-# An outline that is too thin is drawn again so often at most.
+# Largest number of attempts for an outline that is too thin.
 TRIES = 100
 # Angles at which outlines are sampled: sums over them are exact integrals of the cube of the radius.
 ANGLES = 512
@@ -34,10 +34,11 @@ class Outline:
         if self.cosines.ndim != 1 or self.cosines.shape != self.sines.shape or len(self.cosines) > ANGLES // 4:
             shapes = f"{self.cosines.shape} and {self.sines.shape}"
             raise InputError(
-                f"The harmonics have shapes {shapes}, but equal rows of at most {ANGLES // 4} are expected."
+                f"The harmonics have shapes {shapes}, but two rows of the same length of at most {ANGLES // 4} are "
+                f"expected."
             )
         if not self._radius.min() > 0:
-            raise InputError("The outline runs through its pole: its radius is not above 0 in every direction.")
+            raise InputError("The radius of the outline must be above 0 in every direction, but it is not.")
 
     @cached_property
     def _radius(self) -> Floats:
@@ -82,12 +83,12 @@ class Outline:
         return float(self._radius.min()), float(self._radius.max()), float(self._lengths.max())
 
     def scaled(self, factor: float) -> Outline:
-        """The outline that is larger by this factor."""
+        """Return the outline scaled by this factor."""
         return Outline(factor * self.cosines, factor * self.sines)
 
 
 def heart() -> Outline:
-    """A heart in the unit circle about its pole, its tip in the second direction (down in an image)."""
+    """A heart inside the unit circle around its pole, with its tip in the second direction (down in an image)."""
     s = np.linspace(0, 2 * np.pi, 20 * ANGLES, endpoint=False)
     across = 16 * np.sin(s) ** 3
     down = -(13 * np.cos(s) - 5 * np.cos(2 * s) - 2 * np.cos(3 * s) - np.cos(4 * s))
@@ -97,14 +98,14 @@ def heart() -> Outline:
 def draw_walkers(
     count: int, rng: np.random.Generator, *, variety: float = 0.15, thickness: float = 0.0
 ) -> tuple[Outline, ...]:
-    """Upright outlines of area 1, about as people seen from afar, each a random deformation of an ellipse.
+    """Draw upright outlines of area 1, similar to distant people; each is a random deformation of an ellipse.
 
     Parameters
     ----------
     variety : float
-        Standard deviation of the logarithm of the radius, about.
+        Approximate standard deviation of the logarithm of the radius.
     thickness : float
-        Outlines that are thinner are drawn again, unless none of many is thick enough.
+        Thinner outlines are drawn again, up to a limit.
     """
     at_least("The number of outlines", count, 1)
     positive("variety", variety, zero=True)
@@ -124,7 +125,7 @@ def draw_walkers(
 
 
 def _inside_unit_circle(radius: Floats) -> Outline:
-    """The first harmonics of a radius sampled at all angles; damped, so that corners become round and do not ring."""
+    """The first harmonics of a radius sampled at all angles; damped, so that corners are round without oscillations."""
     k = np.arange(HARMONICS + 1)
     harmonics = np.fft.rfft(radius)[: HARMONICS + 1] * np.exp(-((1.2 * k / HARMONICS) ** 2)) / ANGLES
     harmonics[1:] *= 2

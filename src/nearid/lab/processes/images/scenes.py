@@ -1,4 +1,4 @@
-"""Scenes with known factors: flat sprites on black after dSprites, and solids in a room after Shapes3D."""
+"""Scenes with known factors: flat sprites on black as in dSprites, and solids in a room as in Shapes3D."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from nearid.lab.processes.images.outlines import Outline, heart
 from nearid.lab.processes.spaces import Assumption
 from nearid.moments import Floats
 
-# The factors of dSprites (Matthey et al. 2017), but for a rotation that does not come twice at the end of its turn.
+# The factors of dSprites (Matthey et al. 2017), except that the grid of the rotation has no duplicate at its end.
 DSPRITES: tuple[Factor, ...] = (
     category("shape", 3),
     interval("scale", 0.5, 1.0, 6),
@@ -25,16 +25,16 @@ DSPRITES: tuple[Factor, ...] = (
     interval("y", 0.0, 1.0, 32),
 )
 HUE = circle("hue", 1.0, 10)
-# As shares of the frame: radius of the circle about a sprite of scale 1, and where the centre is at x or y of 0.
+# As shares of the frame: radius of the circle around a sprite of scale 1, and position of the centre at x or y of 0.
 RADIUS = 0.23
 MARGIN = 0.25
-# Turns by less than a full one that leave a shape as it is, one over.
+# Order of the rotational symmetry of each shape.
 SYMMETRY = (4, 2, 1)
 
 
 @dataclass(frozen=True)
 class SpriteProcess(FactorImages):
-    """One sprite on black, after dSprites.
+    """One sprite on black, as in dSprites.
 
     Factors: shape (0 square, 1 ellipse, 2 heart), scale, rotation in radians, x and y from 0 to 1, and hue in turns;
     images are white on black unless the hue is among the factors.
@@ -42,8 +42,8 @@ class SpriteProcess(FactorImages):
     Parameters
     ----------
     factors : tuple of Factor
-        By default those of dSprites, on whose grid there are 737,280 images; (*DSPRITES, HUE) adds colour,
-        and category("shape", 1, 2) in the place of the shape keeps to hearts.
+        Default: those of dSprites, whose grid has 737,280 images. (*DSPRITES, HUE) adds colour. category("shape", 1, 2)
+        instead of the shape gives only hearts.
     """
 
     side: int = 64
@@ -101,7 +101,7 @@ def _heart() -> Outline:
     return heart()
 
 
-# The factors of Shapes3D (Burgess & Kim 2018), with hues that go all the way round.
+# The factors of Shapes3D (Burgess & Kim 2018), with hues of the full circle.
 SHAPES3D: tuple[Factor, ...] = (
     circle("floor_hue", 1.0, 10),
     circle("wall_hue", 1.0, 10),
@@ -116,15 +116,15 @@ UNIT = 0.16
 
 @dataclass(frozen=True)
 class SolidProcess(FactorImages):
-    """One solid on the floor of a room, after Shapes3D.
+    """One solid on the floor of a room, as in Shapes3D.
 
     Factors: floor_hue, wall_hue and object_hue in turns, scale, shape (0 cube, 1 cylinder, 2 ball, 3 capsule), and
-    orientation in radians, which turns solid and room alike.
+    orientation in radians, which rotates both the solid and the room.
 
     Parameters
     ----------
     factors : tuple of Factor
-        By default those of Shapes3D, on whose grid there are 480,000 images.
+        Default: those of Shapes3D, whose grid has 480,000 images.
     """
 
     side: int = 64

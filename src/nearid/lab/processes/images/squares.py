@@ -18,7 +18,7 @@ from nearid.lab.processes.spaces import Assumption
 from nearid.moments import Floats
 
 STEP = 1e-3
-# Blur in pixels from which on sums over pixels stand for integrals: they miss by up to 3% here, by 0.02% at one pixel.
+# Smallest blur in pixels at which sums over pixels approximate integrals: error up to 3% here, 0.02% at one pixel.
 LEAST_BLUR = 0.7
 # Blur beyond the edge that must fit into the frame, in deviations.
 TAIL = 4.0
@@ -47,11 +47,13 @@ class SquareProcess:
         at_least("side", self.side, 8)
         positive("smallest", self.smallest)
         if not self.smallest < self.largest:
-            raise InputError(f"The half-side runs from {self.smallest} to {self.largest}: give the smaller end first.")
+            raise InputError(
+                f"The half-side has the range {self.smallest} to {self.largest}, but the smaller end must come first."
+            )
         if not self._room > 0:
             raise InputError(
-                f"A half-side of {self.largest:g} with a blur of {self.blur:g} leaves no room to move in the frame "
-                "[-1, 1]^2: give a smaller `largest`, a smaller sigma or a larger side."
+                f"A square of half-side {self.largest:g} with a blur of {self.blur:g} is too large to move in the "
+                f"frame [-1, 1]^2. Use a smaller `largest`, a smaller sigma or a larger side."
             )
 
     @property
@@ -98,16 +100,16 @@ class SquareProcess:
         ----------
         z : ndarray of shape (size, 3)
         any_blur : bool
-            Whether to measure images with a blur far below a pixel, too. Their metric depends on where edges lie
-            between pixels, and is far from that of continuous images.
+            Whether to accept images with a blur far below a pixel. Their metric depends on where edges lie between
+            pixels, and is far from that of continuous images.
         """
         check_latents(z)
         pixels = self.blur * self.side / 2
         if pixels < LEAST_BLUR and not any_blur:
             raise InputError(
                 f"The blur is {pixels:.2g} pixels, but below {LEAST_BLUR:g} sums over pixels are far from the metric "
-                f"of continuous images: give sigma of at least {LEAST_BLUR * 2 / self.side:.2g} or a larger side, or "
-                "any_blur=True for the metric of the pixels as they are."
+                f"of continuous images. Use sigma of at least {LEAST_BLUR * 2 / self.side:.2g} or a larger side, or "
+                f"any_blur=True to measure the metric of the pixels."
             )
         return metric_tensors(self.observe, z, np.full(3, STEP * self.blur), cell=(2 / self.side) ** 2)
 
@@ -131,8 +133,8 @@ class SquareProcess:
     def sharp_metric(self, z: Floats) -> Floats:
         """Metric tensors of shape (size, 3, 3) in the limit of no blur, 4 r diag(1, 1, 2), in units of its constant.
 
-        A sharp edge has no finite derivative: what is left as sigma tends to 0 is the length of the edges that move,
-        two sides of 2 r for x or y and four for r, times `edge_norm`.
+        A sharp edge has no finite derivative. As sigma tends to 0, the metric tends to the length of the moving edges
+        (two sides of 2 r for x or y, four for r) times `edge_norm`.
         """
         check_latents(z)
         return np.asarray(4 * z[:, 2, None, None] * np.diag([1.0, 1.0, 2.0]))
@@ -148,7 +150,7 @@ class SquareProcess:
         return float((self.largest / self.smallest) ** 0.25)
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What recovery of (x, y, sqrt(2) r) by an autoencoder and ICA needs (Nelson et al. 2026, Theorem 3)."""
+        """Conditions to recover (x, y, sqrt(2) r) by an autoencoder and ICA (Nelson et al. 2026, Theorem 3)."""
         return (
             Assumption("independent factors", "factors are independent", True, "x, y and r, each drawn on its own"),
             Assumption("non-Gaussian factors", "at most one factor is normal", True, "all are uniform"),
@@ -170,7 +172,7 @@ def isotropic(metrics: Floats) -> Floats:
 
 
 def check_latents(z: Floats) -> None:
-    """Refuse what are no latents (x, y, r)."""
+    """Raise an error unless z has valid latents (x, y, r)."""
     if z.ndim != 2 or z.shape[1] != 3:
         raise InputError(f"The latents have shape {z.shape}, but (size, 3) is expected: x, y and r.")
     if not (np.isfinite(z).all() and (z[:, 2] > 0).all()):
