@@ -13,8 +13,8 @@ from nearid.lab.papers.zimmermann.marginals import (
     EVERY,
     NORMAL,
     Parameters,
+    best_factor,
     cell,
-    linear,
     process,
     rows,
     stretched,
@@ -26,10 +26,23 @@ SMALL = Parameters(n=3, units=8, steps=4, batch=64, held_out=300, looks=2)
 
 
 @pytest.mark.parametrize("marginal", ["normal", "laplace"])
-def test_both_families_begin_at_the_same_map(marginal):
+def test_training_begins_at_a_linear_map(marginal):
     z = torch.randn(20, 3)
-    made = stretched(replace(SMALL, marginal=marginal))
-    torch.testing.assert_close(made(z), linear(3)(z))
+    torch.testing.assert_close(stretched(replace(SMALL, marginal=marginal))(z), z)
+
+
+def test_the_best_factor_has_the_least_loss():
+    from nearid.lab.models.objectives import infonce
+
+    p = replace(SMALL, batch=256, width=3.0)
+    best = best_factor(p, np.random.default_rng(0))
+    z, positives = (torch.as_tensor(side) for side in process(p).pairs(4096, np.random.default_rng(1)))
+
+    def loss(c):
+        parts = zip(z.split(256), positives.split(256), strict=True)
+        return np.mean([float(infonce(c * a, c * b, p=2.0)) for a, b in parts])
+
+    assert loss(best) < min(loss(0.7 * best), loss(1.4 * best))
 
 
 def test_a_radial_map_keeps_directions_and_the_other_keeps_signs():
@@ -57,8 +70,9 @@ def test_a_cell_tells_losses_and_the_map(tmp_path):
     scores = told["scores"]
     assert scores["gain"] == pytest.approx(scores["loss_linear"] - scores["loss_stretched"])
     x, y = (told["curves"]["map"][axis] for axis in "xy")
-    # After a few steps the map has hardly left the linear one.
-    np.testing.assert_allclose(y, x, rtol=0.2, atol=1e-6)
+    # After a few steps the map is still nearly a straight line, if not yet the best one.
+    slopes = np.divide(y[1:], x[1:])
+    assert y[0] == 0 and slopes.max() < 1.5 * slopes.min()
 
 
 def test_claims_speak_of_rows_that_are_there():
