@@ -22,12 +22,13 @@ DIET: Section[Any] = Section(
 SUPERVISED: Section[Any] = Section(
     paper="A classifier of classes recovers the latents as DIET does, and nearly always better.",
     shown="Table 3: R2 99.8 in the base setting, 97.2 at d = 10, 82.1 at d = 20, 65.5 at kappa = 50.",
-    measured="Base R2 is {base-free:r2_z}. It breaks down at kappa = 50 ({high-kappa-free:r2_z}). With eight times the "
-    "rows of training d = 10 reaches {double-d-more-free:r2_z} (97.2 published) and d = 20 "
-    "{quadruple-d-more-free:r2_z} (82.1 published), with the loss still {quadruple-d-more-free:excess} above the least "
-    "possible; the base's rows alone give {double-d-free:r2_z} and {quadruple-d-free:r2_z}. "
-    "A Laplace conditional with b = 1 gives {laplace-1-free:r2_z} if draws are projected to the sphere and "
-    "{laplace-1-off-free:r2_z} if not (85.4 published): the paper's figure is that of projected draws. A normal one gives {normal-1-free:r2_z} (99.6 published).",
+    measured="Base R2 is {base-free:r2_z}. It breaks down at kappa = 50 ({high-kappa-free:r2_z}). With eight times "
+    "the rows of training d = 10 reaches {double-d-more-free:r2_z} (97.2 published) and d = 20 "
+    "{quadruple-d-more-free:r2_z} (82.1 published), with the loss still {quadruple-d-more-free:excess} "
+    "above the least possible; the base's rows alone give {double-d-free:r2_z} and {quadruple-d- "
+    "free:r2_z}. A Laplace conditional with b = 1 gives {laplace-1-free:r2_z} if draws are projected to "
+    "the sphere and {laplace-1-off-free:r2_z} if not (85.4 published): the paper's figure is that of "
+    "projected draws. A normal one gives {normal-1-free:r2_z} (99.6 published).",
     different="1 million rows of training instead of 51 million, for a CPU, and eight times as many in the rows that "
     "say so. Rows with normalised W are not in the paper's table. Rows of DIET are those of the experiment diet, run "
     "with the same seeds, so that both can be compared. The paper does not say whether Laplace and normal draws are "
