@@ -25,8 +25,8 @@ SUPERVISED: Section[Any] = Section(
     measured="Base R2 is {base-free:r2_z}. It breaks down at kappa = 50 ({high-kappa-free:r2_z}). With eight times "
     "the rows of training d = 10 reaches {double-d-more-free:r2_z} (97.2 published) and d = 20 "
     "{quadruple-d-more-free:r2_z} (82.1 published), with the loss still {quadruple-d-more-free:excess} "
-    "above the least possible; the base's rows alone give {double-d-free:r2_z} and {quadruple-d- "
-    "free:r2_z}. A Laplace conditional with b = 1 gives {laplace-1-free:r2_z} if draws are projected to "
+    "above the least possible; the base's rows alone give {double-d-free:r2_z} and "
+    "{quadruple-d-free:r2_z}. A Laplace conditional with b = 1 gives {laplace-1-free:r2_z} if draws are projected to "
     "the sphere and {laplace-1-off-free:r2_z} if not (85.4 published): the paper's figure is that of "
     "projected draws. A normal one gives {normal-1-free:r2_z} (99.6 published).",
     different="1 million rows of training instead of 51 million, for a CPU, and eight times as many in the rows that "
