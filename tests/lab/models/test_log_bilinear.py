@@ -75,3 +75,8 @@ def test_odd_shapes_are_refused():
         LogBilinear(torch.tensor([1.0, 0.0]), 2, 2)
     with pytest.raises(InputError, match="at least 1"):
         LogBilinear(torch.tensor([1.0, 1.0]), 0, 2)
+
+
+def test_vectors_start_within_a_spread():
+    for table in (made := LogBilinear(torch.ones(500), 4, 2, spread=0.001)).context, made.target:
+        assert 0.0009 < float(table.weight.detach().abs().max()) <= 0.001

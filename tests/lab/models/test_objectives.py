@@ -231,3 +231,20 @@ def test_labels_that_cannot_be(rng):
         model(x, labels.float())
     with pytest.raises(InputError, match=r"shape \(19,\)"):
         model(x, labels[1:])
+
+
+def test_beta_is_learnt_where_asked():
+    torch.manual_seed(0)
+    model = CrossEntropy(mlp(3, 2, [4]), 2, 7, beta=2.0, learn_beta=True, normalise_features=True)
+    x, labels = torch.randn(20, 3), torch.arange(20) % 7
+    assert model.inverse_temperature == 2.0
+    model(x, labels).backward()
+    assert model.log_factor.grad.abs() > 0
+    with torch.no_grad():
+        model.log_factor.fill_(np.log(3.0))
+        logits = 6.0 * model.encode(x) @ model.weights.T
+        assert float(model(x, labels)) == pytest.approx(
+            float(torch.nn.functional.cross_entropy(logits, labels)), rel=1e-5
+        )
+    assert model.inverse_temperature == pytest.approx(6.0)
+    assert CrossEntropy(mlp(3, 2, [4]), 2, 7).log_factor is None

@@ -31,9 +31,9 @@ ROWS = {"disentanglement": ("solids-ae-decay-0.1", "solids-vq-vae-decay-0")}
 # Rows that are run twice, where the first trains no network.
 REPEATED = {"faces": "ae", "dislib": "sprites-cnn"}
 # These need features or networks of the user's or of others, and are run in their own tests.
-GIVEN = ("imagenet-x", "pretrained-pairs", "trained-pairs", "others-networks")
+GIVEN = ("imagenet-factors", "imagenet-x", "pretrained-pairs", "trained-pairs", "others-networks")
 # Scores that so short a run may not have.
-SELDOM = {"r2_w", "r2_unseen", "within", "excess", "technical", "elevation", "bound"}
+SELDOM = {"r2_w", "r2_unseen", "within", "excess", "technical", "elevation", "bound", "beta"}
 NEEDING = [name for name in HOMES if experiment(name).datasets(parameters_for(experiment(name), "smoke"))]
 
 
@@ -75,13 +75,13 @@ def test_the_smoke_preset_runs_with_figures_and_seeds_decide(name, request, tmp_
 
 def _diet(result, figures, page):
     # Instances are the labels: equal rows within a class can be asked for.
-    assert len(result.rows) == 38
+    assert len(result.rows) == 52
     assert result.scores("base-unit", "within") and not result.scores("many-classes-unit", "within")
 
 
 def _supervised(result, figures, page):
     # Classes are the labels: half of five of them determine no map.
-    assert len(result.rows) == 38
+    assert len(result.rows) == 60
     assert result.scores("base-unit", "r2_w") and not result.scores("few-classes-unit", "r2_w")
 
 

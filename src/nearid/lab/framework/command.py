@@ -37,7 +37,11 @@ def reproduce(
         typer.Argument(metavar="[NAME]", help='An experiment, or "all". Without a name, nearid lists the experiments.'),
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="smoke (seconds), cpu, or paper (the published protocol).", rich_help_panel=COMPUTED)
+        str,
+        typer.Option(
+            help="smoke (seconds), quick (some experiments have it), cpu, or paper (the published protocol).",
+            rich_help_panel=COMPUTED,
+        ),
     ] = "cpu",
     seeds: Annotated[
         int | None,

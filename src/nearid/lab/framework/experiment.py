@@ -119,9 +119,15 @@ class Preset:
     seeds: int
 
 
-def presets(cpu: tuple[str, int], paper: tuple[str, int], smoke: tuple[str, int] = ("seconds", 2)) -> dict[str, Preset]:
-    """The presets of an experiment by name, from the time and the seeds of each."""
-    return {"smoke": Preset(*smoke), "cpu": Preset(*cpu), "paper": Preset(*paper)}
+def presets(
+    cpu: tuple[str, int],
+    paper: tuple[str, int],
+    smoke: tuple[str, int] = ("seconds", 2),
+    quick: tuple[str, int] | None = None,
+) -> dict[str, Preset]:
+    """The presets of an experiment by name, from the time and the seeds of each; few have a quick version of cpu."""
+    usual = {"smoke": Preset(*smoke), "cpu": Preset(*cpu), "paper": Preset(*paper)}
+    return usual if quick is None else usual | {"quick": Preset(*quick)}
 
 
 class Curve(TypedDict):
@@ -202,7 +208,8 @@ class Experiment(Generic[P]):
     defaults : dataclass instance
         The parameters, frozen; see `nearid.lab.framework.settings`.
     presets : mapping
-        By name: "smoke" (seconds), "cpu" (the default) and "paper" (the published protocol).
+        By name: "smoke" (seconds), "cpu" (the default), "paper" (the published protocol), and for some experiments
+        "quick", a shorter version of "cpu" whose claims are judged, too.
     rows : callable
         The rows for given parameters.
     cell : callable
@@ -277,6 +284,7 @@ HOMES = {
     "supervised": "nearid.lab.papers.reizinger.cross_entropy_tables:SUPERVISED",
     "contrastive-sphere": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_SPHERE",
     "contrastive-box": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_BOX",
+    "contrastive-marginals": "nearid.lab.papers.zimmermann.marginals:CONTRASTIVE_MARGINALS",
     "mnist-autoencoders": "nearid.lab.papers.nelson.mnist_autoencoders:MNIST_AUTOENCODERS",
     "square-manifolds": "nearid.lab.papers.nelson.square_manifolds:SQUARE_MANIFOLDS",
     "bilipschitz-recovery": "nearid.lab.papers.nelson.bilipschitz_recovery:BILIPSCHITZ_RECOVERY",
@@ -292,6 +300,7 @@ HOMES = {
     "words": "nearid.lab.papers.roeder.words:WORDS",
     "gpt2-svcca": "nearid.lab.papers.roeder.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.lab.papers.zimmermann.ident3d:IDENT3D",
+    "imagenet-factors": "nearid.lab.papers.reizinger.imagenet_factors:IMAGENET_FACTORS",
     "imagenet-x": "nearid.lab.papers.reizinger.imagenet_x:IMAGENET_X",
 }
 

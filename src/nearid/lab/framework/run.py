@@ -78,8 +78,8 @@ def reproduce(
         written to the folder itself. Any other run is written to a subfolder named after its options, so no run
         replaces the result of another. Finished cells of all runs are stored in the subfolder "cells", and the next run
         reuses them. Default: nothing is stored.
-    preset : {"cpu", "smoke", "paper"}
-        Hours at most, seconds, or the published protocol.
+    preset : {"cpu", "smoke", "quick", "paper"}
+        Hours at most, seconds, a shorter version of cpu that some experiments have, or the published protocol.
     seeds : int, optional
         Seeds 0, 1, ... of each row, at most 1000; those of the preset by default.
     rows : sequence of str

@@ -29,9 +29,11 @@ class LogBilinear(nn.Module):
         Coordinates of a vector.
     places : int
         Words around a gap.
+    spread : float
+        Vectors are uniform between -spread and spread at the start; 0 for normal ones.
     """
 
-    def __init__(self, shares: Tensor, width: int, places: int) -> None:
+    def __init__(self, shares: Tensor, width: int, places: int, spread: float = 0.0) -> None:
         super().__init__()
         if shares.ndim != 1 or len(shares) < 2 or not bool((shares > 0).all()):
             raise InputError("Shares must be given for at least 2 words, and all must be above 0.")
@@ -43,7 +45,10 @@ class LogBilinear(nn.Module):
         self.log_share: Tensor
         self.context, self.target = nn.Embedding(len(shares), width), nn.Embedding(len(shares), width)
         for table in (self.context, self.target):
-            nn.init.normal_(table.weight, std=START)
+            if spread:
+                nn.init.uniform_(table.weight, -spread, spread)
+            else:
+                nn.init.normal_(table.weight, std=START)
         self.weights = nn.Parameter(torch.ones(places, width))
         # The bias minus the log share. At 0, with no other score, the model gives the word frequencies of the corpus.
         self.excess = nn.Parameter(torch.zeros(len(shares)))

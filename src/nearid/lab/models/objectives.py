@@ -205,6 +205,8 @@ class CrossEntropy(nn.Module):
         Number of instances or classes.
     beta : float
         Inverse temperature.
+    learn_beta : bool
+        Whether beta is where the inverse temperature starts, which is then learnt.
     normalise_features : bool
         Project representations onto the unit sphere.
     normalise_weights : bool
@@ -220,6 +222,7 @@ class CrossEntropy(nn.Module):
         labels: int,
         *,
         beta: float = 1.0,
+        learn_beta: bool = False,
         normalise_features: bool = False,
         normalise_weights: bool = False,
         label_smoothing: float = 0.0,
@@ -236,8 +239,15 @@ class CrossEntropy(nn.Module):
         # As in a linear layer.
         nn.init.uniform_(self.weights, -(n**-0.5), n**-0.5)
         self.beta, self.label_smoothing = beta, label_smoothing
+        # The logarithm of the factor by which the inverse temperature has moved from beta.
+        self.log_factor = nn.Parameter(torch.zeros(())) if learn_beta else None
         self.normalise_features, self.normalise_weights = normalise_features, normalise_weights
         self._rescale()
+
+    @property
+    def inverse_temperature(self) -> float:
+        """Beta, as far as it has been learnt."""
+        return self.beta if self.log_factor is None else self.beta * float(self.log_factor.detach().exp())
 
     @torch.no_grad()
     def _rescale(self) -> None:
@@ -247,7 +257,7 @@ class CrossEntropy(nn.Module):
     def extra_repr(self) -> str:
         """Settings in which two objectives may differ."""
         normalised = f"features={self.normalise_features}, weights={self.normalise_weights}"
-        return f"beta={self.beta}, label_smoothing={self.label_smoothing}, normalised {normalised}"
+        return f"beta={self.inverse_temperature:g}, label_smoothing={self.label_smoothing}, normalised {normalised}"
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
@@ -269,6 +279,8 @@ class CrossEntropy(nn.Module):
             )
         self._rescale()
         features, how, smooth = self.encode(x), Dot(self.beta), self.label_smoothing
+        if self.log_factor is not None:
+            features = features * self.log_factor.exp()
         loss = mean_log_partition(features, self.weights, how)
         loss = loss - (1 - smooth) * how.pairs(features, self.weights[labels]).mean()
         if smooth:

@@ -11,7 +11,7 @@ from nearid.geometry.diversity import affine_generator, quadratic_generator, uni
 from nearid.lab.processes.mixing import Mixing
 from nearid.lab.processes.noise import Noise, VonMisesFisher
 from nearid.lab.processes.pairs import injective, observe
-from nearid.lab.processes.spaces import OFF_SPHERE, Assumption, Sphere
+from nearid.lab.processes.spaces import OFF_SPHERE, Assumption, Sphere, Unbounded
 from nearid.moments import Floats
 
 Labels = NDArray[np.int64]
@@ -34,12 +34,15 @@ class ClusterProcess:
         cover this case.
     mixing : Mixing or None
         Map from latents to observations. With None the latents are observed.
+    projected : bool
+        Whether noise is projected to the sphere. Otherwise latents are in R^d, which the theorem does not cover either.
     """
 
     vectors: Floats
     instances: int
     conditional: VonMisesFisher | Noise
     mixing: Mixing | None = None
+    projected: bool = True
 
     def __post_init__(self) -> None:
         v = self.vectors
@@ -64,7 +67,8 @@ class ClusterProcess:
         """Return (latents of shape (size, d), instances of shape (size,)): uniform instances with new latents each."""
         at_least("size", size, 1)
         instance = rng.integers(0, self.instances, size)
-        space = Sphere(self.vectors.shape[1])
+        d = self.vectors.shape[1]
+        space = Sphere(d) if self.projected else Unbounded(d)
         return space.around(self.vectors[self.class_of(instance)], self.conditional, rng), instance
 
     def observe(self, z: Floats, dtype: DTypeLike = np.float64) -> Floats:
@@ -77,7 +81,8 @@ class ClusterProcess:
         spanned, quadratic = affine_generator(self.vectors), quadratic_generator(self.vectors)
         prior = uniform_prior(np.bincount(np.arange(self.instances) % self.classes))
         is_vmf = isinstance(self.conditional, VonMisesFisher) and self.conditional.kappa > 0
-        note = self.conditional.label + (" projected to the sphere" if isinstance(self.conditional, Noise) else "")
+        projected = self.projected and isinstance(self.conditional, Noise)
+        note = self.conditional.label + (" projected to the sphere" if projected else "")
         assumptions = [
             Assumption("diversity", f"differences of class vectors span R^{d}", spanned.holds, spanned.note),
             Assumption("vMF conditional", "latents are vMF about their class vector, kappa > 0", is_vmf, note),
@@ -103,10 +108,11 @@ def draw_clusters(
     rng: np.random.Generator,
     *,
     mixing: Mixing | None = None,
+    projected: bool = True,
 ) -> ClusterProcess:
     """A cluster process with class vectors drawn uniformly on the unit sphere in R^d."""
     at_least("The number of classes", classes, 2)
-    return ClusterProcess(Sphere(d).uniform(classes, rng), instances, conditional, mixing)
+    return ClusterProcess(Sphere(d).uniform(classes, rng), instances, conditional, mixing, projected)
 
 
 @dataclass(frozen=True)

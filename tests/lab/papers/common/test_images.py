@@ -14,6 +14,7 @@ from nearid.lab.papers.common.images import (
     components,
     encoded,
     explained,
+    hashed,
     image_source,
     source_names,
     stored_names,
@@ -164,3 +165,39 @@ def test_the_judge_knows_factors_from_mixtures_of_them():
     assert source.names[:2] == ("shape", "scale")
     assert judge.information(sample.codes[:, :2], discrete=True)[0]["infom"] > 0.9
     assert Judge(source, sample, 0).recovery(true).keys() == {"mcc"}
+
+
+def test_numbers_follow_from_the_place_alone():
+    drawn = hashed(np.arange(20_000), 4)
+    assert drawn.min() >= 0 and drawn.max() < 1
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.5, atol=0.01)
+    np.testing.assert_allclose(np.corrcoef(drawn.T), np.eye(4), atol=0.03)
+    # Neighbours have nothing to do with one another.
+    assert abs(np.corrcoef(drawn[:-1, 0], drawn[1:, 0])[0, 1]) < 0.03
+    np.testing.assert_array_equal(hashed(np.array([7, 3]), 4), drawn[[7, 3]])
+
+
+def test_pixels_under_changing_light_are_correlated_with_no_factor():
+    plain, lit = image_source("sprites", 32), image_source("sprites-lit", 32)
+    index = np.random.default_rng(0).integers(0, plain.size, 4000)
+    both = plain.take(index), lit.take(index)
+    assert both[1].images.shape == (4000, 3, 32, 32) and both[1].images.dtype == np.float32
+    assert both[1].images.min() >= 0 and both[1].images.max() <= 1
+    np.testing.assert_array_equal(both[0].codes, both[1].codes)
+    # Pixels that no sprite covers are constant.
+    with np.errstate(invalid="ignore"):
+        most = [
+            np.nanmax(np.abs(np.corrcoef(s.images[:, 0].reshape(4000, -1).T, s.columns["x"])[-1, :-1])) for s in both
+        ]
+    # Of 1024 pixels the largest correlation by chance is about 3.5 over the root of the rows.
+    assert most[0] > 0.4 and most[1] < 0.08
+    np.testing.assert_array_equal(lit.take(index[:3]).images, both[1].images[:3])
+
+
+def test_a_shape_is_as_visible_as_before():
+    plain, lit = image_source("sprites", 32), image_source("sprites-lit", 32)
+    index = np.arange(0, plain.size, plain.size // 50)
+    masks, images = plain.take(index).images[:, 0] > 0.9, lit.take(index).images
+    inside = np.array([[np.median(c[m]) for c in image] for image, m in zip(images, masks, strict=True)])
+    outside = np.array([[np.median(c[~m]) for c in image] for image, m in zip(images, masks, strict=True)])
+    assert np.abs(inside - outside).min() > 0.2

@@ -9,11 +9,13 @@ from nearid.lab.framework.cells import Finished, cells_of
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.run import reproduce
 from nearid.lab.framework.settings import changed, parameters_for
+from nearid.lab.papers.common.correlation import plain_cca
 from nearid.lab.papers.roeder.cpc import (
     CPC,
     MEAN,
     SPREAD,
     Parameters,
+    agreement_by_variance,
     cell,
     chosen_images,
     model,
@@ -82,6 +84,14 @@ def test_runs_that_learn_colours_come_to_agree(photographs, tmp_path):
     assert 0 < found["r2_fitted"] >= found["r2_heads"]
 
 
+def test_agreement_by_variance_counts_a_direction_by_its_variance(rng):
+    shared, own, other = (rng.normal(size=(2000, 1)) for _ in range(3))
+    first, second = np.hstack([3 * shared, own]), np.hstack([3 * shared, other])
+    # Nine tenths of the variance are shared, and one of two directions.
+    assert agreement_by_variance(first, second, 0) == pytest.approx(0.9, abs=0.01)
+    assert plain_cca(first, second).value == pytest.approx(0.5, abs=0.03)
+
+
 def test_the_g_of_linear_twins_tell_the_map_of_their_f(photographs, tmp_path, monkeypatch):
     import torch
 
@@ -102,7 +112,7 @@ def test_the_g_of_linear_twins_tell_the_map_of_their_f(photographs, tmp_path, mo
 
     monkeypatch.setattr("nearid.lab.papers.roeder.cpc.model", twins)
     found = cell(changed(SMOKE, {"rate": 1e-12}), 0, tmp_path)["scores"]
-    for name in ("cca_f", "cca_g", "r2_heads", "r2_fitted"):
+    for name in ("cca_f", "cca_g", "weighted_f", "weighted_g", "r2_heads", "r2_fitted"):
         assert found[name] == pytest.approx(1, abs=1e-4), name
     assert found["disagreement"] < 1e-3
 
@@ -112,8 +122,11 @@ def result(p=None, **changes):
     cells = []
     for c in cells_of(E, p, range(3)):
         grown = np.log(c.parameters.images * c.parameters.width) / 100
-        values = {"cca_f": 0.5 + grown, "cca_g": 0.4 + grown, "r2_heads": 0.95}
-        values |= {"cca_f_start": 0.3, "cca_g_start": 0.3} | changes.get(c.row.key.replace("-", "_"), {})
+        values = {"r2_heads": 0.95}
+        for score in ("cca", "weighted"):
+            values |= {f"{score}_f": 0.5 + grown, f"{score}_g": 0.4 + grown}
+            values |= {f"{score}_f_start": 0.3, f"{score}_g_start": 0.3}
+        values |= changes.get(c.row.key.replace("-", "_"), {})
         views = {name: {"untrained": [0.5, 0.1], "trained": [0.9, 0.2]} for name in "fg"}
         scores = {name: value + 1e-4 * c.seed for name, value in values.items()}
         cells.append(Finished(c, {"scores": scores, "views": views}, 1.0, 1.0, {}))
@@ -131,16 +144,19 @@ def result(p=None, **changes):
         ({"width_64": {"cca_g": 0.9}}, (3,)),
         ({"width_512": {"cca_f": 0.1}}, (3,)),
         ({"base": {"r2_heads": 0.5}}, (4,)),
+        ({"base": {"weighted_g_start": 0.9}}, (5,)),
+        ({"images_300": {"weighted_f": 0.9}}, (6,)),
+        ({"width_64": {"weighted_f": 0.9}}, (7,)),
     ],
 )
 def test_claims_decide(changes, fails):
-    expected = ["not reproduced" if k in fails else "reproduced" for k in range(5)]
+    expected = ["not reproduced" if k in fails else "reproduced" for k in range(8)]
     assert [str(o.status) for _, o in result(**changes).outcomes] == expected
 
 
 def test_one_size_is_not_compared_with_itself():
     found = [outcome for _, outcome in result(parameters_for(E, "cpu", {"sizes": (300,)})).outcomes]
-    assert [str(o.status) for o in found] == [*["reproduced"] * 2, "not testable here", *["reproduced"] * 2]
+    assert [str(o.status) for o in found] == [*["reproduced"] * 2, "not testable here", *["reproduced"] * 5]
     assert found[2].sentence.startswith("Needs two numbers of images")
 
 

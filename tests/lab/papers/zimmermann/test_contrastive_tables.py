@@ -1,5 +1,6 @@
 """Table 1 of the contrastive experiments: its rows are the processes they name, and its claims decide."""
 
+import numpy as np
 import pytest
 
 from nearid.lab.framework.cells import Finished, cells_of
@@ -11,6 +12,8 @@ from nearid.lab.papers.zimmermann.contrastive_tables import (
     MARGINALS,
     MATCHED,
     MISMATCHED,
+    budget,
+    budget_figure,
 )
 
 BOX = CONTRASTIVE_BOX
@@ -50,7 +53,7 @@ def test_claims_decide():
 
 
 def test_published_values_belong_to_the_published_process():
-    ten, four = parameters_for(E, "paper"), parameters_for(E, "cpu")
+    ten, four = parameters_for(E, "paper"), parameters_for(E, "quick")
     assert {v.note for v in E.rows(ten)[0].published.values()} == {""}
     assert {v.note for v in E.rows(four)[0].published.values()} == {"Published for 10 latents, not 4."}
     assert not any(row.published for row in E.rows(changed(ten, {"kappa": 5.0})))
@@ -90,3 +93,30 @@ def test_claims_on_boxes_decide():
     assert [s == no for s in box_result(normal_unbounded={"r2": 90.0})] == [False, True, False, False]
     assert [s == no for s in box_result(normal_unbounded={"mcc": 98.0})] == [False, False, True, True]
     assert [s == no for s in box_result(normal_box={"mcc": 75.0})] == [False, False, False, True]
+
+
+def test_a_budget_is_where_the_fitted_line_ends():
+    # R2 lacks 100 over the root of the pairs.
+    steps = np.arange(1.0, 21.0)
+    curve = {"x": steps.tolist(), "y": (100 - 100 / np.sqrt(10 * steps)).tolist()}
+    pairs, slope, _ = budget(curve, 10, 99.0)
+    assert pairs == pytest.approx(1e4) and slope == pytest.approx(-0.5)
+    flat = {"x": [1.0, 2.0, 3.0, 4.0], "y": [50.0, 50.0, 50.0, 49.0]}
+    assert budget(flat, 10, 99.0)[0] == np.inf
+
+
+def test_the_figure_of_the_budget_has_curve_and_line():
+    curve = {"x": [10.0, 20.0, 30.0, 40.0], "y": [60.0, 70.0, 75.0, 78.0]}
+    p = parameters_for(E, "cpu")
+    [c] = cells_of(E, p, range(1), ("sphere-vmf1",))
+    told = [Finished(c, {"scores": {"r2": 78.0}, "curves": {"r2": curve}}, 1.0, 1.0, {})]
+    figure = budget_figure(ExperimentResult(E, "cpu", p, range(1), told, (), {}, ("sphere-vmf1",)))
+    assert list(figure.curves) == ["seed 0", "seed 0, fitted"] and figure.curves["seed 0"][0][0] == pytest.approx(
+        4.0103
+    )
+    nothing = ExperimentResult(E, "cpu", p, range(1), (), (), {}, ("sphere-vmf1",))
+    assert budget_figure(nothing) is None
+
+
+def test_the_quick_version_has_fewer_latents():
+    assert [parameters_for(E, preset).n for preset in ("quick", "cpu", "paper")] == [4, 10, 10]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 RENDERED: Mapping[str, Callable[[int], FactorImages]] = {"sprites": SpriteProcess, "solids": SolidProcess}
+# The same under a light that changes from image to image, with spots in front: see `LitImages`.
+LIT = {f"{name}-lit": name for name in RENDERED}
 # Kinds of factors as measures know them; levels that have an order are numbers.
 KINDS = {"interval": "continuous", "circle": "circular", "category": "categorical", "integer": "continuous"}
 # Images that are encoded at once.
@@ -119,6 +121,56 @@ class RenderedImages(ImageSource):
         return Sample(self.process.observe(values), codes, columns)
 
 
+class LitImages(ImageSource):
+    """Rendered images whose contrast is drawn anew for each image and colour, with spots in front of them.
+
+    A pixel of value v becomes 1/2 + a (v - 1/2). The contrast a is as likely to be -a, so that no pixel is correlated
+    with any factor: linear maps of pixels decode nothing, though shapes are as easy to see as before. Spots of any
+    place and colour are distractors. Contrast and spots follow from the place of an image in the source alone.
+    """
+
+    # Least absolute contrast, number of spots, and their radius as a share of the side.
+    LEAST, SPOTS, RADIUS = 0.3, 3, 0.05
+
+    def __init__(self, plain: ImageSource) -> None:
+        self.plain = plain
+        self.name, self.channels, self.side = f"{plain.name}-lit", 3, plain.side
+        self.kinds, self.periods = plain.kinds, plain.periods
+
+    @property
+    def size(self) -> int:
+        return self.plain.size
+
+    def levels(self, factor: str) -> int:
+        return self.plain.levels(factor)
+
+    def take(self, index: np.ndarray) -> Sample:
+        sample = self.plain.take(index)
+        drawn = hashed(index, 3 + self.SPOTS * 5)
+        signed = 2 * drawn[:, :3] - 1
+        contrast = np.sign(signed) * (self.LEAST + (1 - self.LEAST) * np.abs(signed))
+        images = 0.5 + contrast[:, :, None, None] * (
+            np.broadcast_to(sample.images, (len(index), 3, *2 * (self.side,))) - 0.5
+        )
+        places = (np.arange(self.side) + 0.5) / self.side
+        for spot in drawn[:, 3:].reshape(len(index), self.SPOTS, 5).transpose(1, 0, 2):
+            across, down = (np.exp(-(((places - at[:, None]) / self.RADIUS) ** 2)) for at in (spot[:, 0], spot[:, 1]))
+            cover = (down[:, :, None] * across[:, None, :])[:, None]
+            images += cover * (spot[:, 2:, None, None] - images)
+        return Sample(images.astype(np.float32), sample.codes, sample.columns)
+
+
+def hashed(index: np.ndarray, count: int) -> Floats:
+    """Numbers from 0 to 1 that look drawn, of shape (n, count), and follow from n whole numbers alone (splitmix64)."""
+    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    # Products are meant to overflow.
+    with np.errstate(over="ignore"):
+        z = np.asarray(index).astype(np.uint64)[:, None] * np.uint64(0xD1342543DE82EF95) + steps
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray((z ^ (z >> np.uint64(31))) / 2.0**64)
+
+
 class StoredImages(ImageSource):
     """Images of a data set in its canonical files."""
 
@@ -153,7 +205,9 @@ def as_planes(images: np.ndarray) -> Floats:
 
 
 def image_source(name: str, side: int) -> ImageSource:
-    """Images by name: rendered ("sprites", "solids") or of a data set that is here, scaled to a side."""
+    """Images by name: rendered ("sprites", "solids", or these with "-lit"), or of a data set that is here, scaled."""
+    if name in LIT:
+        return LitImages(image_source(LIT[name], side))
     if name in RENDERED:
         return RenderedImages(name, RENDERED[name](side))
     check_source(name)
@@ -165,8 +219,13 @@ def image_source(name: str, side: int) -> ImageSource:
 
 def check_source(name: str) -> None:
     """Refuse a name that stands for no images."""
-    if name not in RENDERED and name not in datasets():
-        raise InputError(unknown("source of images", name, (*RENDERED, *datasets())))
+    if not is_rendered(name) and name not in datasets():
+        raise InputError(unknown("source of images", name, (*RENDERED, *LIT, *datasets())))
+
+
+def is_rendered(name: str) -> bool:
+    """Whether images are drawn here, and not read from files."""
+    return name in RENDERED or name in LIT
 
 
 def source_names(data: str) -> tuple[str, ...]:
@@ -179,7 +238,7 @@ def source_names(data: str) -> tuple[str, ...]:
 
 def stored_names(sources: Iterable[str]) -> tuple[str, ...]:
     """Those sources of images that are data sets."""
-    return tuple(name for name in sources if name not in RENDERED)
+    return tuple(name for name in sources if not is_rendered(name))
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Floats, device: Any = "cpu") -> np.ndarray:

@@ -5,8 +5,14 @@ softmax of beta <w, f(x)>, is trained on instances or classes. At the optimum f 
 kappa / beta times a rotation where the rows of W have length 1, any invertible map (and W affine in the class vectors)
 where they are free.
 
-Conditionals that are not vMF are noise about the class vector that is projected to the sphere, of the scale at which
-its mean cosine to the class vector is that of vMF; the paper's own scale is not known here.
+Conditionals that are not vMF are noise about the class vector. The paper's are Laplace with b = 1 and normal with
+variance 1 in each coordinate. It does not say whether draws are projected back to the sphere, so both readings have
+rows. Rows without a scale have noise that is projected, of the scale at which its mean cosine to the class vector is
+that of vMF: they change the law and keep the spread.
+
+The theorem has four cases. Rows are of the third (f free, W normalised) and the fourth (both free), as in the tables.
+Two more rows have features of length 1: with normalised W (first case), where the inverse temperature is learnt and
+should end at kappa, and with free W (second case). The map is a rotation in both.
 
 The loss above the least possible tells two failures apart: training that has not arrived (large d, high kappa), and a
 theorem that does not apply (too few classes: the loss may be as low as it gets and the latents still not recovered).
@@ -48,7 +54,8 @@ if TYPE_CHECKING:
 
 FAMILIES: dict[str, type[Noise]] = {"laplace": Laplace, "normal": Normal}
 # Parameters of the process; their defaults are those of the paper.
-PROCESS = ("d", "classes", "instances", "kappa", "conditional", "noise", "layers", "draws")
+PROCESS = ("d", "classes", "instances", "kappa", "conditional", "scale", "projected", "noise", "layers", "draws")
+LABELS = ("classes", "instances")
 # Rows of which the covariance is brought to the identity.
 WHITENED = 20_000
 # Held-out rows and coordinates in the scatter plots.
@@ -63,10 +70,15 @@ class Parameters(Checked):
     classes: int = parameter(100, "classes |C|, their vectors uniform on the sphere", least=2, smoke=50)
     instances: int = parameter(1000, "instances N; instance i has class i mod C", least=lambda p: p.classes, smoke=100)
     kappa: float = parameter(10.0, "concentration of the latents about their class vector", positive=True)
-    conditional: str = parameter("vmf", "law of the latents, all of one spread", choices=("vmf", *FAMILIES))
+    conditional: str = parameter("vmf", "law of the latents", choices=("vmf", *FAMILIES))
+    scale: float = parameter(0.0, "scale of a conditional that is not vMF; 0 for that of vMF's spread", least=0)
+    projected: bool = parameter(True, "whether noise that is not vMF is projected back to the sphere")
     noise: float = parameter(0.0, "share of the labels that are drawn anew, uniformly", least=0, most=1)
+    labels: str = parameter("classes", "what is classified", choices=LABELS)
     normalise: bool = parameter(True, "whether the rows of W are rescaled to length 1 before each step")
+    unit_features: bool = parameter(False, "whether features are rescaled to length 1")
     beta: float = parameter(1.0, "inverse temperature", positive=True)
+    learn_beta: bool = parameter(False, "whether the inverse temperature is learnt, from beta on")
     layers: int = parameter(4, "layers of the mixing", least=1)
     draws: int = parameter(25_000, "draws that bound the condition numbers of the mixing's layers", least=1, smoke=50)
     widths: tuple[int, ...] = parameter(
@@ -87,6 +99,11 @@ class Parameters(Checked):
     looks: int = parameter(20, "times that scores are taken during training", least=1, smoke=2)
 
     @property
+    def instances_told(self) -> bool:
+        """Whether instances are classified (DIET), and not classes."""
+        return self.labels == "instances"
+
+    @property
     def published(self) -> bool:
         """Whether the process is the paper's, so that its values may stand beside the measured ones."""
         return all(getattr(self, name) == getattr(Parameters, name) for name in PROCESS)
@@ -105,10 +122,11 @@ def process_of(p: Parameters, rng: np.random.Generator) -> ClusterProcess:
     spread: VonMisesFisher | Noise = VonMisesFisher(p.kappa)
     if p.conditional in FAMILIES:
         family = FAMILIES[p.conditional]
-        spread = family(matched_scale(family, p.d, p.kappa))
-    return draw_clusters(
-        p.d, p.classes, p.instances, spread, rng, mixing=draw_mixing(p.d, p.layers, rng, draws=p.draws)
-    )
+        spread = family(p.scale or matched_scale(family, p.d, p.kappa))
+    mixing = draw_mixing(p.d, p.layers, rng, draws=p.draws)
+    # vMF is on the sphere as it is.
+    projected = p.projected or p.conditional == "vmf"
+    return draw_clusters(p.d, p.classes, p.instances, spread, rng, mixing=mixing, projected=projected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +140,7 @@ class Held:
     vectors: Floats
 
 
-def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """Train a classifier of instances or of classes, and compare it with the process.
 
     Both kinds of W meet the same process, start and batches at the same seed.
@@ -135,11 +153,11 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
 
     made, held_out, start, whitened = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     process = process_of(p, np.random.default_rng(made))
-    count = p.instances if instances else p.classes
+    count = p.instances if p.instances_told else p.classes
 
     def draw(size: int, rng: np.random.Generator) -> tuple[Floats, Labels]:
         z, labels = process.sample(size, rng)
-        return z, flip_labels(labels if instances else process.class_of(labels), count, p.noise, rng)
+        return z, flip_labels(labels if p.instances_told else process.class_of(labels), count, p.noise, rng)
 
     def batches(rng: np.random.Generator) -> tuple[Floats, Labels]:
         z, labels = draw(p.batch, rng)
@@ -164,11 +182,19 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
             activation=p.activation,
             whiten=sample,
         )
-        model = CrossEntropy(encoder, p.d, count, beta=p.beta, normalise_weights=p.normalise)
+        model = CrossEntropy(
+            encoder,
+            p.d,
+            count,
+            beta=p.beta,
+            learn_beta=p.learn_beta,
+            normalise_features=p.unit_features,
+            normalise_weights=p.normalise,
+        )
     curves = trained(model, batches, p, start, folder, score=score, optimiser=p.optimiser, device="auto")
     with torch.no_grad():
         return {
-            "scores": scores_of(p, model.cpu(), held, instances=instances),
+            "scores": scores_of(p, model.cpu(), held),
             "curves": curves,
             "views": views_of(p, model, held),
         }
@@ -195,7 +221,7 @@ def fits_of(p: Parameters, model: CrossEntropy, held: Held) -> tuple[LinearFit |
     )
 
 
-def scores_of(p: Parameters, model: CrossEntropy, held: Held, *, instances: bool) -> dict[str, float]:
+def scores_of(p: Parameters, model: CrossEntropy, held: Held) -> dict[str, float]:
     """All scores of a trained model; those that have no meaning in this setting are left out."""
     import torch
 
@@ -208,14 +234,19 @@ def scores_of(p: Parameters, model: CrossEntropy, held: Held, *, instances: bool
         "identity": None if observed is None else observed.r2,
     }
     # Labels that are noise in part have no posterior of the model's form: its optimum is another.
-    least = None if p.noise else least_loss(process, held.z, held.labels, instances=instances)
-    for name, fit, scale in (("z", to_z, p.beta / p.kappa), ("w", to_v, 1.0)):
+    least = None if p.noise else least_loss(process, held.z, held.labels, instances=p.instances_told)
+    # Features and latents that both have length 1 are a rotation of one another, whatever W is.
+    ratio = 1.0 if p.unit_features else p.beta / p.kappa
+    rotated = {"z": p.normalise or p.unit_features, "w": p.normalise}
+    for name, fit, scale in (("z", to_z, ratio), ("w", to_v, 1.0)):
         if fit is not None:
             scores[f"r2_{name}"] = fit.r2
-            if p.normalise and not p.noise:
+            if rotated[name] and not p.noise:
                 error = float(np.mean(np.abs(fit.singular - scale)))
                 scores |= {f"singular_{name}": error, f"rotation_{name}": error / scale}
-    if instances:
+    if p.learn_beta:
+        scores["beta"] = model.inverse_temperature / p.kappa
+    if p.instances_told:
         w, classes = learned(model, held)[1], process.class_of(np.arange(p.instances))
         unseen = linear_fit(w, held.vectors, intercept=not p.normalise, first=classes < process.classes / 2)
         scores |= {"r2_unseen": None if unseen is None else unseen.r2, "within": largest_within(w, classes)}

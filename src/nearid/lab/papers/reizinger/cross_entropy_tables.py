@@ -4,27 +4,41 @@ DIET (Table 2) classifies instances. Rows of W are compared with class vectors i
 the instances, of which every class is also in the other half, and on classes of which no instance was fitted.
 
 Supervised classification (Table 3) classifies classes. R2 of w->v is fitted on the first half of the classes and judged
-on the second, and left out where half of them are too few.
+on the second, and left out where half of them are too few. Rows whose keys begin with "diet" classify instances: they
+are those of `diet`, trained on as many rows, so that the two can be compared seed by seed.
+
+What counts as a published R2. Where the theorem's assumptions hold, R2 would be 100% with endless training, so a value
+counts that is at least the published one less 2 points, as for the base from the beginning. The same holds where a
+violated assumption does no harm (a normal conditional). A Laplace conditional and kappa = 50 are shown in the paper as
+a failure and as a limit: where their published R2 is below 95, a value counts that is within 5 points of it, on either
+side.
+
+Rows with more training. The preset cpu sees 1 million rows of data, the paper 51 million. d = 10 and d = 20 are
+therefore also run with 8 times the rows (4 times the steps, twice the batch), and their published values stand beside
+those. 80% label noise has a row with 8 times the rows and one with 50 times, as many as in the paper.
+
+The claims on single rows of the tables, the comparison of supervised and DIET, the claims on features of length 1 and
+on batches were added when all rows of the first tables had been run. They were written before the rows of the paper's
+scales (Laplace b = 1, normal variance 1), of features of length 1 and of other batches had been run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from nearid.lab.framework.claims import Claim, Test, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, at_most, exceeds, worst
 from nearid.lab.framework.experiment import REIZINGER, Axes, Column, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameter
 from nearid.lab.papers.common.recovery import recovery_figures
 from nearid.lab.papers.reizinger import sections
-from nearid.lab.papers.reizinger.cross_entropy import Parameters, run, violations
+from nearid.lab.papers.reizinger.cross_entropy import LABELS, Parameters, cell, violations
 from nearid.show.figures import Figure
 
 HEADS = ("unit", "free")
-# What counts as the published R2, in points.
-POINTS = 2.0
+# What counts as the published R2, in points: below it where the theorem holds, and on either side where it does not.
+POINTS, EITHER_SIDE = 2.0, 5.0
 # What counts as singular values that are what they should be: their mean relative error.
 NEAR_EQUAL = 0.1
 # A failure costs at least this many points of R2; what is tolerated costs at most as many.
@@ -40,8 +54,8 @@ TABLE_2: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "many-classes": ((99.3, 99.9), (99.2, 99.9)),
     "low-kappa": ((98.6, 99.9), (99.0, 99.8)),
     "high-kappa": ((45.0, 49.7), (72.5, 75.5)),
-    "laplace": ((85.2, 99.7), (85.4, 99.5)),
-    "normal": ((98.7, 99.8), (98.6, 99.6)),
+    "laplace-1": ((85.2, 99.7), (85.4, 99.5)),
+    "normal-1": ((98.7, 99.8), (98.6, 99.6)),
 }
 NOTE_2 = "Published: Table 2, normalised W with R2o and free W with R2a."
 PUBLISHED_INSTANCES = 100_000
@@ -56,16 +70,30 @@ TABLE_3: Mapping[str, float] = {
     "most-classes": 99.8,
     "low-kappa": 99.7,
     "high-kappa": 65.5,
-    "laplace": 85.4,
-    "normal": 99.6,
+    "laplace-1": 85.4,
+    "normal-1": 99.6,
 }
-NOTE_3 = "Published: Table 3, taken to be of free W; the protocol at hand does not say."
+NOTE_3 = "Published: Table 3, free W."
+# Rows beside which the published values of other keys stand: both readings of noise, and what was trained longer.
+STANDS_FOR = {"laplace-1-off": "laplace-1", "normal-1-off": "normal-1"}
+STANDS_FOR |= {"double-d-more": "double-d", "quadruple-d-more": "quadruple-d"}
+# Settings that the paper shows as failures or limits, where more R2 than published is no nearer to the paper.
+LIMITS, LIMITED = ("high-kappa", "laplace-1", "laplace-1-off"), 95.0
+# Settings that both tables have, in which the two ways to label are compared.
+BOTH = (
+    *("base", "double-d", "quadruple-d", "few-classes", "many-classes"),
+    *("low-kappa", "high-kappa", "laplace-1", "normal-1"),
+)
 
 # Settings whose figures are drawn: what should work, and the ways in which it does not.
 DRAWN = ("base", "high-kappa", "few-classes-double-d", "noise-100")
 # So many more rows in a step are given to what needs them: of labels that are noise four times in five little is left.
 MORE = 8
-PRESETS = presets(cpu=("about 25 minutes on 2 cores", 3), paper=("days on a CPU (estimated)", 5))
+# So many times the rows of the preset cpu are those of the paper.
+PAPERS = 50
+# Shares of the base's batch that are tried at both values of kappa.
+BATCHES = {"small": 0.25, "large": float(MORE)}
+PAPER_PRESET = ("days on a CPU (estimated)", 5)
 
 
 def columns(*, instances: bool) -> tuple[Column, ...]:
@@ -83,7 +111,7 @@ def columns(*, instances: bool) -> tuple[Column, ...]:
     if instances:
         made.insert(2, Column("r2_unseen", "R2 w->v, unseen classes (%)", 1, most=100))
         made.append(Column("within", "largest distance of rows of W in a class, over their length", least=0))
-    return tuple(made)
+    return (*made, Column("beta", "inverse temperature learnt, over kappa", least=0))
 
 
 CURVES = (
@@ -101,6 +129,8 @@ class Setting:
     ----------
     unit, free : tuple of float
         Published R2 of z~->z and of w->v with normalised and with free W; empty where there is none.
+    heads : tuple of str
+        The kinds of W that it is run with.
     """
 
     key: str
@@ -108,6 +138,10 @@ class Setting:
     changes: Mapping[str, Any]
     unit: tuple[float, ...] = ()
     free: tuple[float, ...] = ()
+    heads: tuple[str, ...] = HEADS
+
+
+CASES = {"unit_features": True}
 
 
 def shared_settings(p: Parameters) -> list[Setting]:
@@ -115,6 +149,8 @@ def shared_settings(p: Parameters) -> list[Setting]:
     few, many, twice, four = max(2, p.classes // 10), 10 * p.classes, 2 * p.d, 4 * p.d
     # Little more than the 2d that normalised W asks for, and equally many instances in each of them.
     enough = {d: 5 * d // 2 for d in (twice, four)}
+    longer = {"steps": MORE // 2 * p.steps, "batch": 2 * p.batch}
+    larger = {"double-d": twice, "quadruple-d": four}
     return [
         Setting("base", "base", {}),
         Setting("double-d", f"d = {twice}", {"d": twice}),
@@ -131,6 +167,15 @@ def shared_settings(p: Parameters) -> list[Setting]:
         Setting("enough-quadruple-d", f"{enough[four]} classes, d = {four}", {"classes": enough[four], "d": four}),
         *(Setting(f"noise-{s}", f"{s}% label noise", {"noise": s / 100}) for s in (20, 50, 80, 100)),
         Setting("noise-80-more", f"80% label noise, {MORE} times the rows", {"noise": 0.8, "batch": MORE * p.batch}),
+        *(
+            Setting(f"{law}-1{off}", f"{title}, {'R^d' if off else 'projected'}", changes | {"projected": not off})
+            for law, title in (("laplace", "Laplace, b = 1"), ("normal", "normal, variance 1"))
+            for changes in ({"conditional": law, "scale": 1.0},)
+            for off in ("", "-off")
+        ),
+        Setting("case-1", "features of length 1, beta learnt", CASES | {"learn_beta": True}, heads=("unit",)),
+        Setting("case-2", "features of length 1", CASES, heads=("free",)),
+        *(Setting(f"{key}-more", f"d = {d}, {MORE} times the rows", {"d": d} | longer) for key, d in larger.items()),
     ]
 
 
@@ -140,14 +185,14 @@ def rows_of(settings: Sequence[Setting], p: Parameters, note: str) -> list[Row]:
     def row(s: Setting, *, normalise: bool) -> Row:
         values = (s.unit if normalise else s.free) if p.published else ()
         published = {
-            key: Published(v, verified=False, note=note) for key, v in zip(("r2_z", "r2_w"), values, strict=False)
+            key: Published(v, verified=True, note=note) for key, v in zip(("r2_z", "r2_w"), values, strict=False)
         }
         title = f"{s.title}, {'normalised' if normalise else 'free'} W"
         changes = {**s.changes, "normalise": normalise}
         key = f"{s.key}-{'unit' if normalise else 'free'}"
         return Row(key, title, changes, published, violations(changed(p, changes)))
 
-    return [row(s, normalise=normalise) for s in settings for normalise in (True, False)]
+    return [row(s, normalise=head == "unit") for s in settings for head in s.heads]
 
 
 def figures(result: ExperimentResult) -> list[Figure]:
@@ -182,6 +227,51 @@ def near_published(base: tuple[Sequence[float], Sequence[float]]) -> Claim:
     return Claim(f"Base: R2 is high (at least the published value less {POINTS:g} points).", all_of(*tests))
 
 
+def near(setting: str, head: str, values: Sequence[float]) -> Test:
+    """That a row comes near its published R2 of z~->z and w->v: see the head of this file."""
+    tests = []
+    for column, value in zip(("r2_z", "r2_w"), values, strict=False):
+        limited = setting in LIMITS and value < LIMITED
+        tests.append(at_least(f"{setting}-{head}", column, value - (EITHER_SIDE if limited else POINTS)))
+        if limited:
+            tests.append(at_most(f"{setting}-{head}", column, value + EITHER_SIDE))
+    return all_of(*tests)
+
+
+def row_claims(table: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> list[Claim]:
+    """A claim for each line of a published table but the base, given as (z~->z, w->v) for either head."""
+    made = []
+    lines = {key: values for key, values in table.items() if key != "base"}
+    lines |= {key: table[published] for key, published in STANDS_FOR.items()}
+    for key, heads in lines.items():
+        # Of these the row that was trained longer is judged.
+        if f"{key}-more" in lines:
+            continue
+        tests = [near(key, head, values) for head, values in zip(HEADS, heads, strict=True) if values]
+        how = f"at least the published value less {POINTS:g} points"
+        if key in LIMITS:
+            how = f"within {EITHER_SIDE:g} points, or {how} where that is {LIMITED:g} or more"
+        made.append(Claim(f"{NAMES[key]}: R2 is near the published one ({how}).", all_of(*tests)))
+    return made
+
+
+# What claims call the lines of the tables.
+NAMES = {
+    "many-instances": "N = 100,000 instances",
+    "double-d-more": f"d = 10, {MORE} times the rows",
+    "quadruple-d-more": f"d = 20, {MORE} times the rows",
+    "few-classes": "10 classes",
+    "many-classes": "1000 classes",
+    "most-classes": "10,000 classes",
+    "low-kappa": "kappa = 5",
+    "high-kappa": "kappa = 50",
+    "laplace-1": "Laplace, b = 1, projected",
+    "laplace-1-off": "Laplace, b = 1, in R^d",
+    "normal-1": "Normal, variance 1, projected",
+    "normal-1-off": "Normal, variance 1, in R^d",
+}
+
+
 def _both(test: Callable[[str], Test]) -> Test:
     """A test that normalised and free W must both pass."""
     return all_of(*map(test, HEADS))
@@ -196,6 +286,45 @@ def _holds(head: str, *settings: str) -> Test:
     """Whether R2 is little below that of the base."""
     return all_of(*(exceeds((f"{s}-{head}", "r2_z"), (f"base-{head}", "r2_z"), -TOLERATED) for s in settings))
 
+
+def all_but_one(*tests: Test) -> Test:
+    """A test that all of some tests but one must pass."""
+
+    def test(result: ExperimentResult) -> Outcome:
+        every = worst(*(t(result) for t in tests))
+        held, missed, untested = (
+            sum(p.status is status for p in every.parts)
+            for status in (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE)
+        )
+        if held >= len(every.parts) - 1:
+            status = Status.REPRODUCED
+        elif missed > 1:
+            status = Status.NOT_REPRODUCED
+        else:
+            # Rows that were not run, or failed, may decide either way.
+            status = Status.NOT_TESTABLE if untested else Status.UNDECIDED
+        return replace(every, status=status)
+
+    return test
+
+
+# Features of length 1.
+CASE_CLAIMS = (
+    Claim(
+        f"Features and W of length 1: the map is a rotation (singular values within {100 * NEAR_EQUAL:g}% of 1 in the "
+        f"mean), and the inverse temperature that is learnt is kappa (within {100 * NEAR_EQUAL:g}%).",
+        all_of(
+            at_most("case-1-unit", "rotation_z", NEAR_EQUAL),
+            at_most("case-1-unit", "singular_w", NEAR_EQUAL),
+            at_least("case-1-unit", "beta", 1 - NEAR_EQUAL),
+            at_most("case-1-unit", "beta", 1 + NEAR_EQUAL),
+        ),
+    ),
+    Claim(
+        f"Features of length 1 and free W: the map is a rotation (singular values within {100 * NEAR_EQUAL:g}% of 1).",
+        at_most("case-2-free", "rotation_z", NEAR_EQUAL),
+    ),
+)
 
 # What the assumptions are worth: of each, what happens to R2 z~->z when it is stretched or broken.
 ROBUSTNESS = (
@@ -235,6 +364,7 @@ ROBUSTNESS = (
 class DietParameters(Parameters):
     """Parameters of the DIET experiment."""
 
+    labels: str = parameter("instances", "what is classified", choices=LABELS)
     many_instances: int = parameter(10_000, "instances in the row with many", smoke=200, paper=PUBLISHED_INSTANCES)
 
 
@@ -243,10 +373,31 @@ def diet_rows(p: DietParameters) -> list[Row]:
     many = p.many_instances
     base, *others = shared_settings(p)
     settings = [base, Setting("many-instances", f"N = {many:,}", {"instances": many}), *others]
-    known = {k: v for k, v in TABLE_2.items() if k != "many-instances" or many == PUBLISHED_INSTANCES}
+    known = dict(TABLE_2) if many == PUBLISHED_INSTANCES else {k: v for k, v in TABLE_2.items() if k != settings[1].key}
+    known |= {key: TABLE_2[published] for key, published in STANDS_FOR.items()}
     return rows_of(
         [replace(s, unit=known[s.key][0], free=known[s.key][1]) if s.key in known else s for s in settings], p, NOTE_2
     )
+
+
+def _with_all_instances(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims, of which that on many instances needs as many as published."""
+
+    def limited(claim: Claim) -> Claim:
+        def test(result: ExperimentResult) -> Outcome:
+            many = result.parameters.many_instances
+            if many == PUBLISHED_INSTANCES:
+                return claim.test(result)
+            return Outcome(
+                Status.NOT_TESTABLE,
+                f"Published for {PUBLISHED_INSTANCES:,} instances; this run has {many:,}. Set it with --set "
+                f"many_instances={PUBLISHED_INSTANCES}.",
+            )
+
+        return replace(claim, test=test)
+
+    name = NAMES["many-instances"]
+    return [limited(claim) if claim.text.startswith(name) else claim for claim in claims]
 
 
 DIET = Experiment(
@@ -257,10 +408,10 @@ DIET = Experiment(
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
     defaults=DietParameters(),
-    presets=PRESETS,
+    presets=presets(cpu=("about 3 hours of one core (estimated)", 5), paper=PAPER_PRESET),
     columns=columns(instances=True),
     rows=diet_rows,
-    cell=partial(run, instances=True),
+    cell=cell,
     claims=(
         near_published(TABLE_2["base"]),
         Claim(
@@ -269,6 +420,8 @@ DIET = Experiment(
             all_of(at_most("base-unit", "rotation_z", NEAR_EQUAL), at_most("base-unit", "singular_w", NEAR_EQUAL)),
         ),
         *ROBUSTNESS,
+        *_with_all_instances(row_claims(TABLE_2)),
+        *CASE_CLAIMS,
     ),
     curves=CURVES,
     figures=figures,
@@ -282,7 +435,35 @@ def supervised_rows(p: Parameters) -> list[Row]:
     after = next(k for k, s in enumerate(settings) if s.key == "many-classes") + 1
     changes = {"classes": most, "instances": max(most, p.instances)}
     settings.insert(after, Setting("most-classes", f"{most} classes", changes))
-    return rows_of([replace(s, free=(TABLE_3[s.key],)) if s.key in TABLE_3 else s for s in settings], p, NOTE_3)
+    # Table 3 has free W alone; the first rows have both kinds.
+    first = [s.key for s in settings].index("noise-80-more") + 1
+    settings[first:] = [s if len(s.heads) == 1 else replace(s, heads=("free",)) for s in settings[first:]]
+    for kappa, title in ((p.kappa, "base"), (5 * p.kappa, "high-kappa")):
+        for size, share in BATCHES.items():
+            batch = max(2, round(share * p.batch))
+            settings.append(
+                Setting(
+                    f"{title}-batch-{size}",
+                    f"kappa = {kappa:g}, batches of {batch}",
+                    {"kappa": kappa, "batch": batch},
+                    heads=("free",),
+                )
+            )
+    noisy = {"noise": 0.8, "batch": 2 * p.batch, "steps": PAPERS // 2 * p.steps}
+    settings.append(Setting("noise-80-paper", f"80% label noise, {PAPERS} times the rows", noisy, heads=("free",)))
+    known = dict(TABLE_3) | {key: TABLE_3[published] for key, published in STANDS_FOR.items()}
+    told = {s.key: s for s in settings}
+    settings += [
+        replace(
+            told[key],
+            key=f"diet-{key}",
+            title=f"DIET: {told[key].title}",
+            changes={**told[key].changes, "labels": "instances"},
+            heads=("free",),
+        )
+        for key in BOTH
+    ]
+    return rows_of([replace(s, free=(known[s.key],)) if s.key in known else s for s in settings], p, NOTE_3)
 
 
 SUPERVISED = Experiment(
@@ -293,11 +474,33 @@ SUPERVISED = Experiment(
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),
-    presets=PRESETS,
+    presets=presets(cpu=("about 3 hours of one core (estimated)", 5), paper=PAPER_PRESET),
     columns=columns(instances=False),
     rows=supervised_rows,
-    cell=partial(run, instances=False),
-    claims=(near_published(((), (TABLE_3["base"],))), *ROBUSTNESS),
+    cell=cell,
+    claims=(
+        near_published(((), (TABLE_3["base"],))),
+        *ROBUSTNESS,
+        *row_claims({key: ((), (value,)) for key, value in TABLE_3.items()}),
+        *CASE_CLAIMS,
+        Claim(
+            "Classifying classes recovers the latents better than classifying instances (DIET) in all settings of both "
+            "tables but one.",
+            all_but_one(*(exceeds((f"{key}-free", "r2_z"), (f"diet-{key}-free", "r2_z")) for key in BOTH)),
+        ),
+        Claim(
+            "Larger batches offset high kappa: at kappa = 50, R2 rises from batches of a quarter to those of the base, "
+            f"and by at least {FAILS:g} points to those of {MORE} times as many rows.",
+            all_of(
+                exceeds(("high-kappa-free", "r2_z"), ("high-kappa-batch-small-free", "r2_z")),
+                exceeds(("high-kappa-batch-large-free", "r2_z"), ("high-kappa-free", "r2_z"), by=FAILS),
+            ),
+        ),
+        Claim(
+            f"Label noise of 80% is tolerated with as many rows as in the paper (at most {TOLERATED:g} points of R2).",
+            _holds("free", "noise-80-paper"),
+        ),
+    ),
     curves=CURVES,
     figures=figures,
 )

@@ -10,13 +10,21 @@ Plain least squares does injustice to pixels: one that is lit faintly in a few o
 others, throws the estimates off. With 3000 sprites of 32 x 32 to fit on, r of x was -0.10. So the maps are fitted with
 a slight penalty, the same for all features; the paper preset has none, as published.
 
+Pixels of the rendered sprites and solids decode the factors already (r .94 and 1.00), because a shape that is always
+brighter than its ground moves the mean of the pixels that it covers. So the contrast that the paper reports cannot be
+seen there. Under a light that changes from image to image it can: in the rows of sprites-lit and solids-lit each colour
+has a contrast of its own, as often negative as positive, and spots of any colour lie in front. No pixel is correlated
+with any factor there, and linear maps of pixels decode nothing. These rows were added after the others had been run.
+They have not been run in full yet. In a trial (seed 0, 600 steps) the mean r of sprites-lit was -.04 from pixels, .68
+from the CNN without training and .91 with it; it was .04 from the pixels of solids-lit. The claims are older.
+
 The cpu preset renders its images at 32 x 32 and has smaller batches and networks; the CNN is no ResNet-18 there. In all
 presets the last step is judged, where the paper keeps the best one on a validation set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,11 +48,12 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import (
-    RENDERED,
+    LIT,
     ImageSource,
     Sample,
     encoded,
     image_source,
+    is_rendered,
     source_names,
     stored_names,
 )
@@ -62,6 +71,7 @@ NETWORKS = ("small", "resnet18")
 LABELS = {
     "sprites": "shape",
     "solids": "shape",
+    **dict.fromkeys(LIT, "shape"),
     "dsprites": "shape",
     "shapes3d": "shape",
     "mpi3d-toy": "object_shape",
@@ -90,6 +100,7 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float, float]]] = {
 }
 # Rendered images and the data set whose factors they have.
 ALIKE = {"sprites": "dsprites", "solids": "shapes3d"}
+ALIKE |= {lit: ALIKE[plain] for lit, plain in LIT.items()}
 NOTE = "Published: Table 4 (which MPI3D it has beside the real one is taken to be the toy one)."
 ELSEWHERE = "Beside rendered images stand the values published for the data set whose factors they have."
 # r (mean over factors) that trained features must add to be far better than pixels.
@@ -100,7 +111,13 @@ FAR = 0.1
 class Parameters(Checked):
     """Parameters of the DisLib experiment; rows of the table set data, model and training."""
 
-    data: str = parameter("sprites,solids", f"images, by comma: {', '.join(LABELS)}", paper=",".join(PUBLISHED))
+    data: str = parameter(
+        "sprites,solids,sprites-lit,solids-lit",
+        f"images, by comma: {', '.join(LABELS)}",
+        smoke="sprites,solids-lit",
+        quick="sprites,solids",
+        paper=",".join(PUBLISHED),
+    )
     model: str = parameter("cnn", f"features of {', '.join(MODELS)}", choices=tuple(MODELS))
     trained: bool = parameter(True, "whether the network is trained")
     networks: str = parameter("small", "the CNN: small or resnet18", choices=NETWORKS, paper="resnet18")
@@ -255,7 +272,7 @@ def rows(p: Parameters) -> list[Row]:
 
 def _published(source: str, model: str) -> dict[str, Published]:
     values = PUBLISHED.get(ALIKE.get(source, source), {})
-    note = ELSEWHERE if source in RENDERED else NOTE
+    note = ELSEWHERE if is_rendered(source) else NOTE
     at = list(MODELS).index(model)
     return {name: Published(each[at], note=note) for name, each in values.items()}
 
@@ -273,6 +290,46 @@ def _beyond_pixels(source: str, model: str) -> Test:
         return exceeds((f"{source}-{model}", "mean"), (f"{source}-pixels", "mean"), by=FAR)(result)
 
     return test
+
+
+def _each(lit: bool, test: Callable[[str], Test]) -> Test:
+    """A test that all images of the run must pass that are rendered under changing light, or all others."""
+
+    def made(p: Parameters) -> Test:
+        sources = [source for source in p.sources if (source in LIT) == lit]
+        if sources:
+            return all_of(*map(test, sources))
+        others = ", ".join(LIT if lit else ALIKE.keys() - LIT)
+        return lambda result: Outcome(
+            Status.NOT_TESTABLE, f"Needs other images, such as {others} (--set data=), which were not run."
+        )
+
+    return for_parameters(made)
+
+
+def _claims(*, lit: bool) -> tuple[Claim, ...]:
+    """What the paper says of trained features, for images under changing light or for all others."""
+    where = "Under changing light: " if lit else ""
+    networks = ("mlp", "cnn")
+    return (
+        Claim(
+            f"{where}Trained features decode the factors far better than pixels (mean r higher by at least {FAR:g}).",
+            _each(lit, lambda s: all_of(*(_beyond_pixels(s, model) for model in networks))),
+        ),
+        Claim(
+            f"{where}That is owed to the training: the same networks decode less without it.",
+            _each(
+                lit,
+                lambda s: all_of(
+                    *(exceeds((f"{s}-{model}", "mean"), (f"{s}-{model}-untrained", "mean")) for model in networks)
+                ),
+            ),
+        ),
+        Claim(
+            f"{where}The CNN's features decode the factors well (mean r at least 0.8).",
+            _each(lit, lambda s: at_least(f"{s}-cnn", "mean", 0.8)),
+        ),
+    )
 
 
 def figures(result: ExperimentResult) -> list[Figure]:
@@ -304,7 +361,11 @@ DISLIB = Experiment(
     about="Features of a classifier of shapes decode scale, place and angle linearly, though it was never told about "
     "them.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 5 minutes on 2 idle cores", 3), paper=("days on a GPU (estimated)", 3)),
+    presets=presets(
+        cpu=("about 25 minutes of one core (estimated)", 3),
+        paper=("days on a GPU (estimated)", 3),
+        quick=("about 10 minutes of one core", 3),
+    ),
     columns=(
         *(Column(name, name, 2, least=-1, most=1) for name in DECODED),
         Column("mean", "mean of the factors", 2, least=-1, most=1),
@@ -312,30 +373,7 @@ DISLIB = Experiment(
     ),
     rows=rows,
     cell=cell,
-    claims=(
-        Claim(
-            f"Trained features decode the factors far better than pixels (mean r higher by at least {FAR:g}).",
-            for_parameters(
-                lambda p: all_of(*(_beyond_pixels(s, model) for s in p.sources for model in ("mlp", "cnn")))
-            ),
-        ),
-        Claim(
-            "That is owed to the training: the same networks decode less without it.",
-            for_parameters(
-                lambda p: all_of(
-                    *(
-                        exceeds((f"{s}-{model}", "mean"), (f"{s}-{model}-untrained", "mean"))
-                        for s in p.sources
-                        for model in ("mlp", "cnn")
-                    )
-                )
-            ),
-        ),
-        Claim(
-            "The CNN's features decode the factors well (mean r at least 0.8).",
-            for_parameters(lambda p: all_of(*(at_least(f"{s}-cnn", "mean", 0.8) for s in p.sources))),
-        ),
-    ),
+    claims=(*_claims(lit=False), *_claims(lit=True)),
     curves=(
         Axes("accuracy", "Accuracy during training", "steps", "accuracy, held out"),
         Axes("loss", "Loss during training", "steps", "cross-entropy"),
