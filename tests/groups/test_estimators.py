@@ -107,7 +107,7 @@ class Unreadable:
 @pytest.mark.parametrize("group", [type(estimator) for estimator in ALL])
 def test_data_that_cannot_be_an_array_or_overflow_are_refused(rng, group):
     y = rng.normal(size=(20, 2))
-    with pytest.raises(InputError, match="Unreadable, cannot be made an array of rows: no array"):
+    with pytest.raises(InputError, match="Unreadable, cannot be converted to an array of rows: no array"):
         group().fit(Unreadable(), y)
     with pytest.raises(InputError, match="range of float64"), np.errstate(over="ignore", invalid="ignore"):
         group().fit(y * 1e200, y)

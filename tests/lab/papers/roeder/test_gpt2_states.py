@@ -216,7 +216,7 @@ def test_what_cannot_be_compared_is_refused_before(pair, tmp_path):
     assert "no hidden state 8 before its last" in told(pair[0], shallow)
     assert "neither a folder that is here" in told(pair[0], str(tmp_path / "nothing"))
     Path(pair[1], "hidden_states.3.npy").unlink()
-    assert "lacks hidden_states.3.npy" in told(*pair)
+    assert "has no file hidden_states.3.npy" in told(*pair)
 
 
 def test_the_extra_is_named(monkeypatch):
