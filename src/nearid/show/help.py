@@ -182,7 +182,9 @@ class Command(_Plain, TyperCommand):
             single = not (_is_argument(parameter) or parameter.multiple or getattr(parameter, "is_flag", False))
             if single and parameter in order[:at]:
                 name = parameter.opts[0]
-                ctx.fail(f"{name} is given twice. Give it once. Separate several names by commas: {name} a,b.")
+                several = f" If it takes several names, separate them by commas: {name} a,b."
+                is_text = _entry(parameter, ctx).value == VALUES["str"] and parameter.rich_help_panel != OUTPUT
+                ctx.fail(f"{name} is given twice. Give it once.{several if is_text else ''}")
         return list(super().parse_args(ctx, args))
 
 
