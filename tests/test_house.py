@@ -100,3 +100,22 @@ def test_torch_stays_where_networks_run(module):
 def test_every_file_has_a_subject():
     silent = [p.relative_to(SOURCE) for p in SOURCE.rglob("*.py") if not ast.get_docstring(ast.parse(p.read_text()))]
     assert not silent, silent
+
+
+def lost_strings(tree):
+    """Lines of strings that stand alone and are no docstring, such as half of a message that lost its parentheses."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, owners) and node.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and id(node) not in docstrings:
+            value = node.value
+            if isinstance(value, ast.JoinedStr) or (isinstance(value, ast.Constant) and isinstance(value.value, str)):
+                yield node.lineno
+
+
+def test_no_string_is_lost():
+    source = 'def f(x):\n    """Doc."""\n    y = "a"\n    f"b {x}"\n    if x:\n        "c"\n    return y\n'
+    assert list(lost_strings(ast.parse(source))) == [4, 6]
+    paths = sorted(SOURCE.rglob("*.py"))
+    lost = [f"{p.relative_to(SOURCE)}:{line}" for p in paths for line in lost_strings(ast.parse(p.read_text("utf-8")))]
+    assert not lost, lost

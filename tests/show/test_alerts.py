@@ -57,10 +57,25 @@ def test_alerts_about_runs_name_the_runs():
 
 
 def test_what_differs_in_words_is_told_apart():
-    for first, second in (("It has 3 rows.", "It has 3 columns."), ("Column '3' is off.", "Column '4' is off.")):
+    for first, second in (("It has 3 rows.", "It has 3 columns."), ("Leave out x='3'.", "Leave out x='4'.")):
         assert len(told(results(ab=first, ac=second))) == 2
     codes = [(("a", "b"), [Alert("one", "It is 3.")]), (("a", "c"), [Alert("two", "It is 4.")])]
     assert [alert.code for alert in joined(codes)] == ["one", "two"]
+
+
+def test_quoted_names_are_listed():
+    columns = {"x": "'0'", "y": "'4'", "z": '"it\'s"', "u": "'5'", "v": "'0'"}
+    given = [((run, "other"), [Alert("code", f"Column {name} of {run} is constant.")]) for run, name in columns.items()]
+    assert told(given[:3]) == ["x, y and z: column '0' or '4' or \"it's\" of each run is constant."]
+    assert told(given) == [
+        "x, y, z and 2 more: column '0' or '4' or \"it's\" or 1 more of each run is constant.",
+    ]
+    given = results(ab="It has 1 pair, such as '0' and '1'.", ac="It has 2 pairs, such as '0' and '1'.", bc="")
+    assert len(told(given)) == 2
+    given = results(ab="It has 1 copy, such as '0' and '1'.", ac="It has 1 copy, such as '2' and '3'.", bc="")
+    assert told(given) == ["a -> b, a -> c: it has 1 copy, such as '0' and '1' or '2' and '3'."]
+    # A name and a figure are not the same.
+    assert len(told(results(ab="It is 3.", ac="It is '3'."))) == 2
 
 
 def test_names_may_be_anything():

@@ -45,6 +45,8 @@ def test_a_page_of_many_pairs_draws_a_share_of_the_points_and_says_so():
 
 def test_an_interactive_page_has_all_points():
     text = page(many_pairs(28, 800), interactive=True)
+    assert text.count("On paper and on narrow screens, about 14% of the points are drawn.") == 28
+    assert "An interactive page has all" not in text
     drawings = json.loads(re.search(r"const figures = (.*), dark =", text)[1])
     assert len(drawings) == 28 and {len(trace["x"]) for trace in drawings[0]["data"]} == {800}
 
@@ -69,21 +71,28 @@ for (const button of document.querySelectorAll(".save button")) button.click();
 
 
 @pytest.mark.browser
-def test_figures_are_saved_by_the_page_itself(tmp_path, chromium):
+@pytest.mark.parametrize(("scheme", "blue"), [("dark", "4aa8e8"), ("light", "0072b2")])
+def test_figures_are_saved_by_the_page_itself(tmp_path, chromium, scheme, blue):
     """The policy of the page, which loads nothing, does not stop it."""
     lines = Lines("Some curve", "", "x", "y", {"a": Curve([1, 2], [1, 2])})
     heat = HeatMap("Some map", "", {"": np.eye(40)}, list(map(str, range(40))), list(map(str, range(40))))
     text = page(View("?", "", "Same", figures=[lines, heat]))
     assert "default-src 'none'" in text
     (tmp_path / "page.html").write_text(text.replace("</body>", HANDED))
-    dom = chromium(tmp_path / "page.html", "--dump-dom").stdout
+    preferred = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
+    dom = chromium(tmp_path / "page.html", "--dump-dom", preferred).stdout
     saved = dict(re.findall(r"<output>(\S+) data:\S+;base64,([^<]*)</output>", dom))
     assert set(saved) == {"some-curve.svg", "some-curve.png", "some-map.svg", "some-map.png"}
     for name, content in saved.items():
         content = base64.b64decode(content)
         if name.endswith("svg"):
-            assert ElementTree.fromstring(content).tag.endswith("svg") and b"color:" in content
+            svg = ElementTree.fromstring(content)
+            assert svg.tag.endswith("svg") and b"color:" in content
+            assert svg[0].tag.endswith("title") and svg[0].text in ("Some curve", "Some map")
         else:
             with Image.open(io.BytesIO(content)) as image:
                 # Twice as many pixels as on the screen, and not all of one colour.
-                assert image.width >= 2 * 490 and len(image.convert("RGB").getcolors(1 << 24)) > 2
+                seen = image.convert("RGB").getcolors(1 << 24)
+                assert image.width >= 2 * 490 and len(seen) > 2
+                # The curve has the blue that is legible in the colours of the reader.
+                assert name != "some-curve.png" or tuple(bytes.fromhex(blue)) in {colour for _, colour in seen}

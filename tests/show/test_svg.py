@@ -10,10 +10,11 @@ import pytest
 
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
-from nearid.show.figures import Cloud, Curve, Dots, HeatMap, Lines, Panels, Pictures, Scatter
-from nearid.show.svg import Axis, Picture, picture, svg
+from nearid.show import figures
+from nearid.show.figures import Cloud, Curve, Dots, HeatMap, Lines, Panels, Pictures, Scatter, Text, scatter_matrix
+from nearid.show.svg import Axis, Picture, picture, points, svg
 
-EVIL = "<b>&\"'\x00\x1b\udcff"
+EVIL = "<b>&\"'\x00\x1b\udcff\ufffe\uffff"
 SPACE = "{http://www.w3.org/2000/svg}"
 
 
@@ -183,3 +184,76 @@ def test_a_picture_is_saved_as_svg_alone(tmp_path):
     (tmp_path / "link.svg").symlink_to(tmp_path / "rows.npy")
     with pytest.raises(InputError, match=r"not rows\.npy"):
         Picture("<svg/>").save(tmp_path / "link.svg")
+
+
+EMPTY = [
+    Lines("t", "", "x", "y", {}),
+    Lines("t", "", "x", "y", {"a": Curve([], [], markers=True), "b": Curve([], [], steps=True)}),
+    Lines("t", "", "x", "y", {"a": Curve([1.0], [np.nan])}, log=True, log_x=True),
+    Scatter("t", "", "x", "y", {}),
+    Scatter("t", "", "x", "y", {"a": ([], [])}, {"b": ([], [])}, names={"a": []}, labels=1),
+    Dots("t", "", "x", [], {}),
+    Dots("t", "", "x", ["r"], {"a": [None]}),
+    HeatMap("t", "", {}, [], []),
+    HeatMap("t", "", {"": np.empty((0, 0))}, [], [], digits=2),
+    HeatMap("t", "", {"a": np.empty((2, 0)), "b": np.empty((2, 0))}, list("rs"), [], low=None, high=None),
+    HeatMap("t", "", {"": np.full((1, 2), np.nan)}, ["r"], list("ab"), digits=2, low=None, high=None),
+    Panels("t", "", [], 1),
+    Panels("t", "", [Cloud("c", {}), Cloud("d", {"a": ([], [])})], 2),
+    scatter_matrix("t", "", {"a": []}, {}),
+    Pictures("t", "", "data:image/png;base64,AAAA", [], []),
+    Text("t", "", ""),
+]
+
+
+def test_every_kind_of_figure_is_tried_without_data():
+    kinds = {kind for kind in figures.Figure.__subclasses__() if kind.__module__ == figures.__name__}
+    assert {type(figure) for figure in EMPTY} == kinds
+
+
+@pytest.mark.parametrize("figure", EMPTY, ids=lambda figure: type(figure).__name__)
+def test_a_figure_without_data_has_its_title_and_axes(figure):
+    for width in (400, 1000):
+        assert words(svg(figure.draw(), width, figure.title))[0] == "t"
+
+
+def test_rows_of_dots_are_never_thinned():
+    estimates = [Estimate(float(k), k - 1.0, k + 1.0, 0.0) for k in range(150)]
+    drawing = Dots("", "", "x", [f"row {k}" for k in range(150)], {"g": estimates}).draw()
+    assert points(drawing) == 0 and svg(drawing, 1000, share=0.1) == svg(drawing, 1000)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(100_000, 100_900), (-1e5 - 3, -1e5), (1.23456e8, 1.23457e8), (1e-7, 1.0001e-7), (0, 1e300)]
+)
+def test_labels_of_ticks_are_their_numbers(low, high):
+    axis = Axis({"range": [low, high]}, [], 0)
+    ticks = axis.ticks(500, 60)
+    assert len({text for _, (text,) in ticks}) == len(ticks) >= 4 and all(len(text) < 12 for _, (text,) in ticks)
+    assert [axis.share(float(text)) for _, (text,) in ticks] == pytest.approx([share for share, _ in ticks], abs=1e-6)
+
+
+def test_a_level_line_may_turn_back():
+    drawn = svg(Lines("", "", "x", "y", {"a": Curve([0, 5, -5, 0], [1, 1, 1, 1])}).draw(), 500)
+    (line,) = [p.get("d") for p in elements(drawn, "path") if p.get("stroke") != "currentColor"]
+    start, right, left, end = map(float, re.fullmatch(r"M([\d.]+) [\d.]+H([\d.]+)H([\d.]+)H([\d.]+)", line).groups())
+    assert left < start == end < right
+
+
+@pytest.mark.parametrize("values", [[-1e308, 1e308], [0, 5e-324], [1e-310, 2e-310], [np.finfo(float).max, 0]])
+def test_numbers_at_the_ends_of_floats_can_be_drawn(values):
+    for figure in (
+        Lines("", "", "x", "y", {"a": Curve(values, values, markers=True)}),
+        Dots("", "", "x", list("ab"), {"g": [Estimate(v, np.nan, np.nan) for v in values]}),
+        HeatMap("", "", {"": np.array([values])}, ["r"], list("ab"), low=None, high=None, digits=2),
+    ):
+        drawn = svg(figure.draw(), 500)
+        ElementTree.fromstring(drawn)
+        assert not re.search(r"\b(inf|nan)\b", drawn)
+
+
+def test_cells_of_lines_with_one_name_have_their_own_values():
+    chart = HeatMap("", "", {"": np.array([[0.1, 0.2], [0.3, 0.4]])}, ["r", "r"], ["c", "c"], digits=1)
+    drawn = svg(chart.draw(), 500)
+    cells = [t for t in elements(drawn, "text") if t.text in ("0.1", "0.2", "0.3", "0.4") and t.get("fill")]
+    assert len({(t.get("x"), t.get("y")) for t in cells}) == 4 and {"r", "r (2)", "c", "c (2)"} <= set(words(drawn))

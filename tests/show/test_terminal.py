@@ -1,5 +1,8 @@
 """Views in a terminal: what must not get lost in a narrow one."""
 
+import pytest
+
+from nearid.arrays.metadata import typed_exclude
 from nearid.base.alerts import Alert
 from nearid.base.estimate import Estimate
 from nearid.show.terminal import text
@@ -23,8 +26,13 @@ def test_columns_of_one_title_that_do_not_fit_are_set_apart():
     assert all(text(view, 40).count(word) == 2 for word in cell.split())
 
 
-def test_alerts_leave_out_the_middle_of_long_names_alone():
-    name, columns = f"first-{'x' * 90}-last.npy", ",".join(f"column{k}" for k in range(20))
-    alert = Alert("odd", f"{name} and b.npy are alike: leave out --exclude {columns}.")
-    shown = text(View("q", "s", "h", alerts=[alert]), 400)
-    assert "x" * 60 not in shown and "! first-xxx" in shown and "xxx-last.npy and b.npy" in shown and columns in shown
+def test_the_middle_of_endless_names_is_left_out():
+    names = [f"first-{'x' * 90}-last.npy", f"run=first-{'y' * 900}-last.npy"]
+    shown = text(View("q", "s", "h", alerts=[Alert("odd", f"{names[0]} and {names[1]} are alike.")]), 2000)
+    assert f"! {names[0]} and run=first-yyy" in shown and "yyy-last.npy are alike." in shown and "y" * 200 not in shown
+
+
+@pytest.mark.parametrize("columns", [["z" * 300], ["a b", "z" * 300], ["it's", "z" * 300], ["a", "z" * 300, "c"]])
+def test_what_can_be_copied_is_never_shortened(columns):
+    remedy = f"To leave them out: {typed_exclude(columns)}."
+    assert remedy in text(View("q", "s", "h", alerts=[Alert("odd", remedy)]), 2000)

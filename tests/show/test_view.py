@@ -25,7 +25,7 @@ from nearid.show.figures import (
 from nearid.show.page import check_report, fragment, page
 from nearid.show.result import Result
 from nearid.show.terminal import text
-from nearid.show.view import Column, Row, Table, View, counted, number, span, with_intervals
+from nearid.show.view import Column, Row, Table, View, counted, fixed, number, span, with_intervals
 
 HALF = Estimate(0.5, np.nan, np.nan)
 EVIL = "<script>alert(1)</script>&<b>"
@@ -196,3 +196,8 @@ def test_nothing_in_a_view_is_obeyed_by_the_terminal():
     shown = text(view, 120)
     assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown) is None
     assert shown.count("a\N{REPLACEMENT CHARACTER}[2J") == 13
+
+
+@pytest.mark.parametrize(("value", "shown"), [(-2.2e-05, "0.000"), (0.98765, "0.988"), (-2e7, "-20000000.000")])
+def test_figures_of_headlines_are_never_scientific(value, shown):
+    assert fixed(value) == shown

@@ -58,13 +58,13 @@ function look(frame, view) {
   const document = frame.contentDocument, width = frame.clientWidth, body = [...document.body.querySelectorAll("*")];
   const hidden = "svg, script, details:not([open]) > :not(summary)";
   const seen = body.filter(n => !n.closest(hidden) && n.getClientRects().length);
-  // Paper does not scroll. On a desk figures and the table of single cells may, no other table.
-  const mayScroll = {phone: "*", paper: ":not(*)"}[view] || ".cells *";
+  // Only on a phone may boxes scroll.
+  const mayScroll = view === "phone";
   const sticksOut = n => {
     const box = n.closest(".scroll"), edge = box ? Math.min(width, box.getBoundingClientRect().right) : width;
     return n.getBoundingClientRect().right > edge + 1;
   };
-  const out = seen.filter(n => sticksOut(n) && !(scrolls(n) && n.matches(mayScroll)));
+  const out = seen.filter(n => sticksOut(n) && !(mayScroll && scrolls(n)));
   const cut = [...document.querySelectorAll(".plot")].flatMap(plot => {
     const box = plot.getBoundingClientRect();
     return [...plot.querySelectorAll("svg text")].filter(text => {

@@ -43,7 +43,7 @@ class _Lost(io.RawIOBase):
 def tolerant(stream: TextIO) -> TextIO:
     """Return a text stream to the same file on which writing never fails, so that lost messages change no result.
 
-    The stream does not buffer, because a failed flush at exit would change the exit code.
+    The stream writes each line at its end. A failed flush at exit would change the exit code, and here none fails.
     """
     buffer = io.BufferedWriter(_Lost(stream.fileno()))
     return io.TextIOWrapper(buffer, encoding=stream.encoding, errors="backslashreplace", line_buffering=True)

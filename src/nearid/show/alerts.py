@@ -1,4 +1,4 @@
-"""Alerts of several results in few lines: those that differ in figures and in names of runs alone become one."""
+"""Alerts of several results in few lines: those that differ in figures and in names alone become one."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from nearid.base.alerts import Alert
 # Source and target of a result, and what to call them where they differ.
 Pair = tuple[str, str]
 ROLES = ("the source", "the target")
-# Results, or runs, that a line names.
+# Results, runs or lists of quoted names that a line names.
 SHOWN = 3
 # Not digits within words, and not names in quotation marks, as of columns.
 FIGURE = r"(?<![\w.'])(?:(?<![\w.'\-])-)?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w'])"
+# Names in quotation marks, as of columns, with "and" or commas between several. Not options that somebody may copy.
+QUOTED = r"""(?<![\w=])(?:'[^']*'|"[^"]*")(?:(?:, | and )(?:'[^']*'|"[^"]*"))*(?!\w)"""
 
 
 def joined(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
-    """Alerts of some results in few lines: those that differ only in numbers and names become one, with the range.
+    """Alerts of some results in few lines: those that differ only in numbers and names become one.
 
-    Alerts of a single result become one only if their numbers are the same. An alert that names no run begins with the
-    pairs that have it, unless all have it.
+    It has the range of the numbers and the first of the quoted names. Alerts of a single result become one only if
+    their numbers and quoted names are the same. An alert that names no run begins with the pairs that have it, unless
+    all have it.
     """
     lines = Lines(results)
     together: dict[Hashable, list[Alert]] = {}
     for alert in lines.having:
         parts = lines.split(alert)
-        of_runs = tuple(part in lines.runs for part in parts[1::2])
+        kinds = tuple(map(lines.kind, parts[1::2]))
         figures = tuple(part for part in parts[1::2] if part not in lines.runs and lines.count == 1)
-        together.setdefault((alert.code, tuple(parts[::2]), of_runs, figures), []).append(alert)
+        together.setdefault((alert.code, tuple(parts[::2]), kinds, figures), []).append(alert)
     return [lines.told(alike) for alike in together.values()]
 
 
@@ -46,11 +49,15 @@ class Lines:
         self.runs = {name for pair in self.pairs for name in pair if name}
         # A name that begins with another one comes before it.
         names = [rf"(?<![\w']){re.escape(name)}(?![\w'])" for name in sorted(self.runs, key=len, reverse=True)]
-        self._slots = re.compile(f"({'|'.join([*names, FIGURE])})")
+        self._slots = re.compile(f"({'|'.join([*names, QUOTED, FIGURE])})")
 
     def split(self, alert: Alert) -> list[str]:
-        """The sentence of an alert; each second part is a figure or the name of a run."""
+        """The sentence of an alert; each second part is a figure, quoted names or the name of a run."""
         return self._slots.split(alert.message)
+
+    def kind(self, part: str) -> str:
+        """What a second part of a sentence is."""
+        return "run" if part in self.runs else "quoted" if part[0] in "'\"" else "figure"
 
     def told(self, alike: Sequence[Alert]) -> Alert:
         """One alert for those that differ in figures and names alone."""
@@ -84,10 +91,14 @@ class Lines:
         return {pair for pair in self.pairs if any(pair[side] == name for side in sides)}
 
     def _word(self, alike: Sequence[Alert], values: Sequence[str], of_runs: bool) -> str:
-        """What stands in one place of the sentence: what all alerts say, the range of figures, or what the runs are."""
+        """One place of the sentence: what all alerts say, the range of figures, quoted names, or what the runs are."""
         if len(set(values)) == 1:
             return values[0]
-        if values[0] not in self.runs:
+        if self.kind(values[0]) == "quoted":
+            names = list(dict.fromkeys(values))
+            more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+            return " or ".join([*names[:SHOWN], *more])
+        if self.kind(values[0]) == "figure":
             ordered = sorted(values, key=lambda figure: float(figure.replace(",", "")))
             return f"{ordered[0]} to {ordered[-1]}"
         for k, role in enumerate(ROLES):

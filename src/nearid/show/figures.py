@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ SYMBOLS = ("circle", "diamond", "cross")
 BRIGHT = 4 / 9
 # Pixels: what a legend has from left to right, a character of it, the sign before its text, and a line of text; what
 # an axis below a plot takes, and what is free above it.
-LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
+LEGEND, LEGEND_CHARACTER, LEGEND_SIGN, TEXT_LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
 # Characters of a name in a legend before it is broken; points that are drawn large; points that need WebGL.
 NAME, FEW, MANY = 40, 100, 2000
 # Characters that fit beside one another into a heat map of half the page, and of the whole.
-HALF, WHOLE = 50, 130
+HALF_CHARACTERS, WHOLE_CHARACTERS = 50, 130
+# Numbers of this size and above leave no room for an axis below the largest float: they are left out like NaN.
+BEYOND = 1e300
 
 
 @dataclass(frozen=True)
@@ -274,7 +277,7 @@ class Dots(Figure):
             known = [
                 (row, e, self.row_colours[j] if self.row_colours else PALETTE[k % len(PALETTE)])
                 for j, (row, e) in enumerate(zip(names, estimates, strict=True))
-                if e is not None and np.isfinite(e.value)
+                if e is not None and _fits(e.value)
             ]
             # One colour where all are alike: error bars have that of their dot then.
             colours = [colour for *_, colour in known] if self.row_colours else PALETTE[k % len(PALETTE)]
@@ -375,7 +378,7 @@ class HeatMap(Figure):
     def wide(self) -> bool:  # type: ignore[override]
         """Whether it takes the whole width of the page."""
         many = len(self.panels) > 1 or len(self.columns) > 16 or len(self.columns) > 3 * len(self.rows)
-        return many or (self.digits is not None and self._characters() > HALF)
+        return many or (self.digits is not None and self._characters() > HALF_CHARACTERS)
 
     def _characters(self) -> int:
         """Characters of the values that stand beside one another in the cells of a row, with a space each."""
@@ -388,14 +391,15 @@ class HeatMap(Figure):
     def draw(self) -> Drawing:
         """Panels that share the names of their rows, which stand on the left, and have those of their columns below."""
         data: list[dict[str, Any]] = []
-        rows, columns = [wrapped(r) for r in self.rows], [wrapped(c) for c in self.columns]
-        layout: dict[str, Any] = {"annotations": [], "height": 160 + max(200, min(LINE * len(rows), 800))}
-        layout["grid"] = {"rows": 1, "columns": len(self.panels), "pattern": "independent", "xgap": 0.06}
+        rows, columns = ([wrapped(name) for name in _distinct(names)] for names in (self.rows, self.columns))
+        layout: dict[str, Any] = {"annotations": [], "height": 160 + max(200, min(TEXT_LINE * len(rows), 800))}
+        layout["grid"] = {"rows": 1, "columns": max(len(self.panels), 1), "pattern": "independent", "xgap": 0.06}
         layout["meta"] = {"panels": len(self.panels)}
-        room = WHOLE if self.wide else HALF
+        room = WHOLE_CHARACTERS if self.wide else HALF_CHARACTERS
         for place, (title, values) in enumerate(self.panels.items(), start=1):
             axis = "" if place == 1 else str(place)
             z = np.asarray(values, dtype=float)
+            z = np.where(np.abs(z) < BEYOND, z, np.nan)
             heat: dict[str, Any] = {
                 "type": "heatmap",
                 "z": [[None if not np.isfinite(v) else float(f"{v:.5g}") for v in line] for line in z],
@@ -475,7 +479,7 @@ class Panels(Figure):
 
     def draw(self) -> Drawing:
         """A grid with one legend."""
-        high = -(-len(self.panels) // self.columns)
+        high = max(1, -(-len(self.panels) // self.columns))
         groups = list(dict.fromkeys(name for panel in self.panels for name in panel.points))
         data: list[dict[str, Any]] = []
         layout: dict[str, Any] = {
@@ -533,7 +537,7 @@ def scatter_matrix(title: str, caption: str, across: Mapping[str, Numbers], down
     across, down : mapping
         Columns by name, all of the same length; drawn along the horizontal and the vertical axes.
     """
-    last = list(down)[-1]
+    last = list(down)[-1] if down else ""
     panels = [
         Cloud("", {"": (x, y)}, bottom if left == last else "", left if j == 0 else "")
         for left, y in down.items()
@@ -618,8 +622,22 @@ def wrapped(text: str, width: int = 24) -> str:
 
 
 def _listed(values: Numbers) -> list[float | None]:
-    """Numbers for a drawing: five digits are more than a screen shows, and what is not finite is left out."""
-    return [float(f"{v:.5g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
+    """Numbers for a drawing: five digits are more than a screen shows, and what fits on no axis is left out."""
+    return [float(f"{v:.5g}") if _fits(v) else None for v in np.asarray(values, dtype=float)]
+
+
+def _fits(value: float) -> bool:
+    """Whether an axis can hold a number: not NaN, infinity and numbers near the largest float."""
+    return bool(abs(value) < BEYOND)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of the lines of a heat map, with a number after those that were there before: alike ones would be one."""
+    out: list[str] = []
+    for name in names:
+        copies = (f"{name} ({k})" for k in count(2))
+        out.append(name if name not in out else next(copy for copy in copies if copy not in out))
+    return out
 
 
 def _above(title: str, axis: str) -> dict[str, Any]:
@@ -637,11 +655,11 @@ def _legend_below(names: Iterable[str], plot: int) -> dict[str, Any]:
     lines, filled, high = 1, 0, 1
     for name in names:
         parts = wrapped(name, NAME).split("<br>")
-        width = CHARACTER * max(map(len, parts)) + SIGN
+        width = LEGEND_CHARACTER * max(map(len, parts)) + LEGEND_SIGN
         if filled and filled + width > LEGEND:
             lines, filled = lines + 1, 0
         filled, high = filled + width, max(high, len(parts))
-    below = AXIS + LINE * lines * high
+    below = AXIS + TEXT_LINE * lines * high
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -AXIS / plot, "yanchor": "top"}
     legend["itemsizing"] = "constant"
     return {"height": TOP + plot + below, "margin": {"l": 60, "r": 20, "t": TOP, "b": below}, "legend": legend}

@@ -182,7 +182,10 @@ class Command(_Plain, TyperCommand):
             single = not (_is_argument(parameter) or parameter.multiple or getattr(parameter, "is_flag", False))
             if single and parameter in order[:at]:
                 name = parameter.opts[0]
-                ctx.fail(f"{name} is given twice. Give it once. Separate several names by commas: {name} a,b.")
+                is_text = _entry(parameter, ctx).value == VALUES["str"]
+                is_output = getattr(parameter, "rich_help_panel", None) == OUTPUT
+                several = f" If it takes several names, separate them by commas: {name} a,b."
+                ctx.fail(f"{name} is given twice. Give it once.{several if is_text and not is_output else ''}")
         return list(super().parse_args(ctx, args))
 
 

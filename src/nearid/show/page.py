@@ -77,10 +77,12 @@ def _static(figure: Figure, share: float) -> Markup:
     return Markup("".join(f'<div class="{name}">{svg(drawing, width, share=share)}</div>' for name, width in both))
 
 
-def _note(figure: Figure, share: float) -> str:
-    """How many points a picture leaves out."""
+def _note(figure: Figure, share: float, interactive: bool) -> str:
+    """How many points a picture leaves out. On an interactive page it is seen only on paper and on a telephone."""
     if share >= 1 or not points(figure.draw()):
         return ""
+    if interactive:
+        return f" On paper and on narrow screens, about {share:.0%} of the points are drawn."
     return f" To keep the page small, about {share:.0%} of the points are drawn. An interactive page has all of them."
 
 

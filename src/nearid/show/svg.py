@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import struct
 import zlib
 from base64 import b64encode
@@ -34,6 +35,8 @@ LAYERS = 4
 STRIP = 40
 # Colours of a large heat map: more than an eye tells apart.
 SHADES = 64
+# A range below this is none: its steps would be smaller than the smallest float.
+TINY = 1e-300
 VIRIDIS = ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")
 DASH = {"dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 # Text and grid have the colour of their surroundings; these are for a picture that stands alone.
@@ -154,6 +157,8 @@ class Axis:
         elif "range" in layout:
             start, end = layout["range"]
             self.low, self.high, self.reversed = min(start, end), max(start, end), start > end
+            if self.high - self.low <= TINY:
+                self.high = self.low + max(1.0, abs(self.low))
         else:
             known = [math.log10(v) for v in known if v > 0] if self.log else known
             self.low, self.high = self._around(known or [0.0, 1.0], pad)
@@ -163,7 +168,7 @@ class Axis:
         zero = self.layout.get("rangemode") == "tozero"
         if zero:
             low, high = min(low, 0.0), max(high, 0.0)
-        if high - low <= 1e-9 * max(abs(low), abs(high)):
+        if high - low <= max(1e-9 * max(abs(low), abs(high)), TINY):
             free = max(abs(low) * 0.1, 1e-9) if low else 0.5
             return low - free, high + free
         room = pad * (high - low)
@@ -184,6 +189,8 @@ class Axis:
         elif self.names:
             every = math.ceil(len(self.names) * 13 / max(pixels, 1))
             pairs = [(name, name) for name in self.names[:: max(every, 1)]]
+        elif self.layout.get("type") == "category":
+            pairs = []
         elif self.log:
             pairs = [(v, _power(v)) for v in self._decades(pixels, apart)]
             # A narrow range may have no power of ten between its ends, and no 2 or 5 times one.
@@ -199,8 +206,13 @@ class Axis:
         step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
         places = max(0, -math.floor(math.log10(step) + 1e-9))
         count = range(math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6) + 1)
-        large = max(abs(low), abs(high)) >= 1e5 or places > 5
-        return [(k * step, f"{k * step:.3g}" if large else f"{k * step:.{places}f}") for k in count]
+        values, largest = [k * step for k in count], max(abs(low), abs(high))
+        texts = [f"{value:.{places}f}" for value in values]
+        if largest >= 1e5 or places > 5:
+            # As many digits as tell two steps apart.
+            digits = math.floor(math.log10(largest)) - math.floor(math.log10(step) + 1e-9) + 1
+            texts = min([f"{value:.{max(digits, 1)}g}" for value in values], texts, key=lambda each: len("".join(each)))
+        return list(zip(values, texts, strict=True))
 
     def _decades(self, pixels: float, apart: float) -> list[float]:
         whole = range(math.ceil(self.low - 1e-9), math.floor(self.high + 1e-9) + 1)
@@ -336,7 +348,7 @@ class Plot:
 
     def _cells(self, heat: dict[str, Any], z: np.ndarray, colours: np.ndarray) -> Iterator[str]:
         """Cells that tell their value where one points at them."""
-        across, down = self.width / z.shape[1], self.height / z.shape[0]
+        across, down = self.width / max(z.shape[1], 1), self.height / max(z.shape[0], 1)
         # A little larger, so that no gap shows between them.
         size = f'width="{_n(across + 0.3)}" height="{_n(down + 0.3)}"'
         for i, j in zip(*np.nonzero(np.isfinite(z)), strict=True):
@@ -348,7 +360,7 @@ class Plot:
     def _scale(self, low: float, high: float, flipped: bool) -> Iterator[str]:
         left, shares = self.left + self.width + 14, np.linspace(0, 1, 32)[:, None]
         yield _picture(_png(shares if flipped else 1 - shares), left, self.top, 12, self.height)
-        ends = Axis({"range": [low, high if high > low else low + 1]}, [], 0)
+        ends = Axis({"range": [low, max(low, high)]}, [], 0)
         for share, text in ends.ticks(self.height, 40):
             yield _text(left + 17, self._down(share) + 4, text)
 
@@ -450,7 +462,8 @@ class Plot:
 
 def _plots(layout: dict[str, Any], data: Sequence[dict[str, Any]], width: float, heading: float) -> list[Plot]:
     """The planes of a drawing, in their places."""
-    suffixes = list(dict.fromkeys(trace.get("xaxis", "x")[1:] for trace in data))
+    # Without data there is one plane with its axes.
+    suffixes = list(dict.fromkeys(trace.get("xaxis", "x")[1:] for trace in data)) or [""]
     notes = {note["xref"].split()[0][1:]: _lines(note["text"]) for note in layout.get("annotations", [])}
     grid, margin = layout.get("grid", {"rows": 1, "columns": 1}), layout["margin"]
     columns, before = grid["columns"], grid["rows"]
@@ -501,7 +514,8 @@ def points(drawing: Drawing) -> int:
 
 
 def _has_many(trace: dict[str, Any]) -> bool:
-    return bool(trace.get("mode") == "markers" and len(trace["x"]) > FEW)
+    # Dots with a line each, which have groups beside one another, are no cloud.
+    return bool(trace.get("mode") == "markers" and "offsetgroup" not in trace and len(trace["x"]) > FEW)
 
 
 def _thinned(trace: dict[str, Any], share: float) -> dict[str, Any]:
@@ -591,12 +605,14 @@ def _dots(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _path(run: Sequence[tuple[float, float]]) -> str:
-    """A line. Its level and upright parts are one number each, and a level part is one step, however many it was."""
+    """A line. Its level and upright parts are one number each, and level steps of one direction are one step."""
     places = [(_n(x), _n(y)) for x, y in run]
     corners = [
         place
         for k, place in enumerate(places)
-        if k in (0, len(places) - 1) or not (places[k - 1][1] == place[1] == places[k + 1][1])
+        if k in (0, len(places) - 1)
+        or not (places[k - 1][1] == place[1] == places[k + 1][1])
+        or (run[k][0] - run[k - 1][0]) * (run[k + 1][0] - run[k][0]) < 0
     ]
     path = f"M{corners[0][0]} {corners[0][1]}"
     for (left, before), (x, y) in pairwise(corners):
@@ -656,7 +672,8 @@ def _tip(text: str) -> str:
 
 def _safe(text: str) -> str:
     """Text of an element: no markup, and no character that XML forbids."""
-    return escape(printable(text.encode("utf-8", "replace").decode("utf-8")))
+    known = printable(text.encode("utf-8", "replace").decode("utf-8"))
+    return escape(re.sub("[\ufffe\uffff]", "\N{REPLACEMENT CHARACTER}", known))
 
 
 def _lines(text: str) -> list[str]:

@@ -21,13 +21,12 @@ from nearid.show.view import Column, Row, Table, View, cell_lines
 WIDE = 105
 # Characters that the name of a row has before it is broken into lines, and in a terminal that is too narrow for that.
 NAME, SHORT_NAME = 22, 8
-# Characters of a name in an alert, such as a run's: of a longer one the middle is left out. Lists of columns, which
-# somebody may copy, have commas, and addresses have colons.
-LONG = 60
-# Characters of a name anywhere else: one of thousands would fill the terminal.
+# Characters of a name: one of thousands would fill the terminal, so of a longer one the middle is left out.
 ENDLESS = 200
-_ENDLESS_NAME = re.compile(rf"[^\s,]{{{ENDLESS + 1},}}")
-_LONG_NAME = re.compile(rf"(?<!\S)[^\s,:]{{{LONG + 1},}}(?=[:,.]?(?:\s|$))")
+# What somebody may copy is never shortened: --option VALUE and option='value', whatever it has in quotation marks.
+_QUOTED = r"""'[^']*'|"[^"]*\""""
+_COPIED = rf"""(?<![^\s(])(?:--[\w-]+[ ](?:{_QUOTED}|[^\s'"])+|\w+=(?:{_QUOTED}|\[[^\]]*\]))"""
+_ENDLESS_NAME = re.compile(rf"{_COPIED}|(?P<name>[^\s,]{{{ENDLESS + 1},}})")
 
 
 def text(view: View, width: int = 120) -> str:
@@ -49,13 +48,13 @@ def render(view: View, width: int) -> RenderableType:
         if not table.folded:
             shown += _tables(_printable_table(table), width)
     shown += [Text(_line(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
-    alerts = (_LONG_NAME.sub(lambda name: shortened(name[0], LONG), alert.message) for alert in view.alerts)
-    return Group(*shown, *(Text(_line(f"! {alert}"), style="yellow") for alert in alerts))
+    return Group(*shown, *(Text(_line(f"! {alert.message}"), style="yellow") for alert in view.alerts))
 
 
 def _lines(text: str) -> str:
     """Text that a terminal only shows, without the middle of endless names."""
-    return _ENDLESS_NAME.sub(lambda name: shortened(name[0], ENDLESS), printable(text))
+    found = printable(text)
+    return _ENDLESS_NAME.sub(lambda part: shortened(part[0], ENDLESS) if part["name"] else part[0], found)
 
 
 def _line(text: str) -> str:

@@ -145,6 +145,11 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}" if abs(value) < HUGE else f"{value:.{digits}e}"
 
 
+def fixed(value: float, digits: int = 3) -> str:
+    """A figure of a headline: fixed digits, never scientific, and no minus sign before zeros."""
+    return f"{round(float(value), digits) + 0.0:.{digits}f}"
+
+
 def span(low: float, high: float, digits: int = 3) -> str:
     """An interval for people."""
     return f"[{number(low, digits)}, {number(high, digits)}]" if math.isfinite(low) else ""

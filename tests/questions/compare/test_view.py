@@ -1,11 +1,13 @@
 """What a person sees of a comparison: what is drawn, the words, the page; looked at in a real browser."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nearid import InputError, compare, compare_layers
+from nearid.base.estimate import Estimate
 from nearid.groups.fits import DenseMap
 from nearid.groups.ladder import GROUPS, Group, register
 from nearid.show.page import page
@@ -189,3 +191,12 @@ def test_the_ladder_is_one_table_at_120_columns(rng):
     drawn = terminal(compare(x, x + 0.1, permutations=1).view, 120)
     (head,) = (line for line in drawn.splitlines() if line.startswith("  group "))
     assert head.rstrip().endswith(" p")
+
+
+def test_headline_and_reason_have_the_same_figure(rng):
+    found = compare(*rng.normal(size=(2, 300, 1)), permutations=19)
+    assert found.verdict.group == "none"
+    tiny = {name: replace(g, r2=Estimate(-2.2e-05, np.nan, np.nan)) for name, g in found.groups.items()}
+    assert replace(found, groups=tiny).view.headline.endswith("(best R2 0.000)")
+    (figure,) = re.findall(r"best R2 ([-\d.]+)", found.view.headline)
+    assert f"reaches R2 = {figure}." in found.view.reason

@@ -43,6 +43,7 @@ from nearid.moments import Floats
 from nearid.questions.compare.chance import Chance
 from nearid.questions.compare.errors import root_mean_square, unexplained_share
 from nearid.questions.compare.intervals import Influences, intervals, student
+from nearid.show.view import fixed
 
 # Units that many rows are dealt into before they are resampled, and replicates.
 UNITS = REPLICATES = 1000
@@ -333,7 +334,7 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         least = float(np.clip(FAR * reached.max(), LEAST_FAR, LEAST_WITHOUT_CHANCE))
     counts = (floor > 0) & (each <= level) & (r2 >= least)
     if not counts.any() or p_value > level:
-        figures = f"The best, {groups[top].title}, reaches R2 = {round(float(r2[top]), 3) + 0.0:.3f}."
+        figures = f"The best, {groups[top].title}, reaches R2 = {fixed(r2[top])}."
         reason = f"No group explains held-out rows better than chance. {figures} {_in_other_orders(reached, p_value)}"
         if p_value <= level and each[top] <= level:
             bound = f"the lower 99% bound of its R2 is {floor[top]:.2f}"

@@ -16,7 +16,7 @@ from nearid.questions.compare.errors import Fits, Gathered
 from nearid.questions.compare.verdict import LEVEL
 from nearid.show.alerts import joined
 from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
-from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, number, with_intervals
+from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, fixed, with_intervals
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison, Comparisons
@@ -251,7 +251,7 @@ def _sentence(c: Comparison) -> str:
         best = max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value))
         return f"Almost unrelated: no group explains more than {100 * best:.1f}% of the target's variance"
     if verdict.group == "none":
-        figure = f"(best R2 {number(max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value)))})"
+        figure = f"(best R2 {fixed(max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value)))})"
         if c.unmeasured:
             return f"Not shown to be the same representation: chance cannot be measured, and no map is close {figure}"
         too_little = "better than chance" if verdict.p_value > LEVEL else "reliably"
@@ -260,7 +260,7 @@ def _sentence(c: Comparison) -> str:
     if c.reverse is not None and c.one_way is not None and (verdict.between or verdict.group != c.one_way.group):
         # The verdict joins both directions: its R2 is that of the worse one.
         ways.append(c.reverse.judged)
-    figures = [number(min(way.groups[name].r2.value for way in ways)) for name in verdict.between or (verdict.group,)]
+    figures = [fixed(min(way.groups[name].r2.value for way in ways)) for name in verdict.between or (verdict.group,)]
     reached = f"{up_to(verdict)} (R2 {' and '.join(figures)})"
     if c.dims[0] != c.dims[1]:
         return f"The target is contained in the source, {verdict.strength}, {reached}"

@@ -8,7 +8,7 @@ from nearid.questions.compare.verdict import WORTH_SAYING
 from nearid.questions.layers.chance import MATCHED, has_chance
 from nearid.questions.layers.result import LayerComparison, is_error, measures
 from nearid.show.figures import TARGET, HeatMap
-from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, number, with_intervals
+from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, fixed, with_intervals
 
 AGREEMENT = "1 means full agreement. Unrelated rows give about 0 or less."
 ERROR = "0 means full agreement. Errors are divided by the diameter of the target layer."
@@ -52,11 +52,11 @@ def _headline(c: LayerComparison, titles: dict[str, str]) -> str:
     if best.p_value <= LEVEL and (alike := all_alike(c)):
         return alike
     pair = f"{best.source} of {c.names[0]} and {best.target} of {c.names[1]}"
-    figure = f"{title}, {number(best.value.value)}"
+    figure = f"{title}, {fixed(best.value.value)}"
     if best.p_value > LEVEL:
         return f"No pair of layers is more similar than chance. The best is {pair}: {figure}, p = {best.p_value:.2g}"
     if best.value.chance > WORTH_SAYING * best.value.value:
-        figure += f", where chance alone reaches {number(best.value.chance)}"
+        figure += f", where chance alone reaches {fixed(best.value.chance)}"
     return f"The most similar layers are {pair}: {figure}"
 
 
