@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # The statuses that are counted, in the order of the columns.
 COUNTED = (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NOT_TESTABLE)
 MEASURED, PUBLISHED = "measured", "published"
+# Title of the page of all results.
+TITLE = "The papers"
 # Rows that a picture has room for, and characters of the name of a row in one line.
 MANY, NAME = 40, 34
 
@@ -204,7 +206,7 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
         time = f"{minutes:.0f}" if minutes >= 1 else "<1"
         rows.append(Line([e.name, *found, counted_claims, time], link=reports.get(e.name, "")))
     return View(
-        question="The papers",
+        question=TITLE,
         subject="scoreboard",
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
         reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "
