@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 from blocks import ROOT, blocks_of, call, inside, pages, pictures_of, run
-from outputs import difference
+from outputs import difference, picture_difference
 
 import nearid.questions.compare.ica_rung  # noqa: F401, registers a group
 from nearid.arrays.formats.registry import FORMATS, Format, register as register_format
@@ -106,6 +106,10 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, folder):
             assert different is None, f"{block.place} prints something else: {different}"
     missing = [link for link in pictures_of(TEXTS[page]) if not (folder / Path(link).name).exists()]
     assert missing == [], f"{page.name} shows pictures that none of its blocks saves"
+    for link in pictures_of(TEXTS[page]):
+        drawn = (folder / Path(link).name).read_text(encoding="utf-8")
+        different = picture_difference((page.parent / link).read_text(encoding="utf-8"), drawn)
+        assert different is None, f"{link}: run python docs/tools/pages.py {page.relative_to(ROOT)}. {different}"
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.place)
