@@ -23,7 +23,7 @@ uv_install  = "$(UV)" pip install --quiet --python $(PY) -c constraints.txt
 # True when uv is wanted and can be had.
 have_uv = { test -n "$(UV)" && { "$(UV)" --version || { test "$(UV)" = "$(VENV)/bin/uv" && $(pip_install) uv; }; }; } >/dev/null 2>&1
 
-.PHONY: help demo test lint docs package clean
+.PHONY: help demo test lint docs site package clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -42,11 +42,14 @@ lint: $(TEST) ## ruff check, ruff format --check, mypy
 	$(VENV)/bin/ruff format --check .
 	$(PY) -m mypy
 
-# The examples of the gallery whose data are here are run and compared with their pages. Warnings are errors: a missing
-# page, link or anchor inside the site fails the build. Links to other hosts are not tried.
-docs: $(DOCS) ## run the gallery, build the site, check its links; docs/_build/html/index.html
-	@start=$$(date +%s) && $(PY) docs/tools/gallery.py --check \
-	&& $(PY) -m sphinx -b html -W --keep-going -q -j $(JOBS) docs docs/_build/html \
+# The examples of the gallery whose data are here are run and compared with their pages, as `make test` does too.
+docs: $(DOCS) ## run the gallery, then make site
+	@$(PY) docs/tools/gallery.py --check
+	@$(MAKE) --no-print-directory site
+
+# Warnings are errors: a missing page, link or anchor inside the site fails the build. Links to other hosts are not tried.
+site: $(DOCS) ## build the site and check its links; docs/_build/html/index.html
+	@start=$$(date +%s) && $(PY) -m sphinx -b html -W --keep-going -q -j $(JOBS) docs docs/_build/html \
 	&& $(PY) docs/tools/links.py docs/_build/html \
 	&& echo "nearid: the site is docs/_build/html/index.html, made in $$(($$(date +%s) - start)) s"
 

@@ -1,7 +1,8 @@
 """The code blocks of a Markdown page: find them and run them in order.
 
 A fence ```python or ```sh is run. A fence ```text right after it holds what the block prints on stdout. A block below
-a comment `<!-- not run: reason -->` is not run. The tests of the pages and `docs/tools/pages.py` share this module.
+a comment `<!-- not run: reason -->` is not run. One below `<!-- output not shown: reason -->` prints what the page
+leaves out. The tests of the pages and `docs/tools/pages.py` share this module.
 """
 
 import glob
@@ -24,7 +25,8 @@ MADE = ("_build", "generated")
 ELSEWHERE = ("gallery",)
 
 BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?^```(?P<kind>python|sh)\n(?P<code>.*?)^```$"
+    r"(?:^<!-- (?:not run: (?P<reason>[^\n]+)|output not shown: (?P<unseen>[^\n]+)) -->\n\n?)?"
+    r"^```(?P<kind>python|sh)\n(?P<code>.*?)^```$"
     r"(?:\n+^```text\n(?P<expected>.*?)^```$)?",
     re.M | re.S,
 )
@@ -50,6 +52,8 @@ class Block:
         What the page shows below it.
     span : tuple of int
         Where the expected text stands in the page; (-1, -1) where there is none.
+    unseen : str or None
+        Why the page does not show what it prints.
     """
 
     page: str
@@ -59,6 +63,7 @@ class Block:
     reason: str | None = None
     expected: str | None = None
     span: tuple[int, int] = (-1, -1)
+    unseen: str | None = None
 
     @property
     def place(self) -> str:
@@ -97,6 +102,7 @@ def blocks_of(text: str, page: str) -> list[Block]:
             found["reason"],
             found["expected"],
             found.span("expected"),
+            found["unseen"],
         )
         for found in BLOCK.finditer(text)
     ]

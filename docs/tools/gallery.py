@@ -34,7 +34,7 @@ from nearid.base.errors import InputError
 from nearid.lab.data.registry import dataset, find, how_to_get
 
 sys.path.insert(0, str(Path(__file__).parent))
-from outputs import difference  # beside this file
+from outputs import difference, picture_difference  # beside this file
 
 GALLERY = Path(__file__).parents[1] / "gallery"
 GROUPS = (
@@ -244,6 +244,19 @@ def compared(stored: str, page: str) -> str | None:
     return difference(timed.sub("", stored), timed.sub("", page))
 
 
+def changed(example: Example, page: str, pictures: Path) -> str | None:
+    """The first difference of a page and its pictures, which were just made, from the stored ones, or None."""
+    if told := compared((GALLERY / f"{example.name}.md").read_text(encoding="utf-8"), page):
+        return told
+    for drawn in sorted(pictures.iterdir()):
+        stored = GALLERY / "pictures" / drawn.name
+        if not stored.exists():
+            return f"{drawn.name} is not stored"
+        if told := picture_difference(stored.read_text(encoding="utf-8"), drawn.read_text(encoding="utf-8")):
+            return f"{drawn.name}: {told}"
+    return None
+
+
 def stored_note(page: str, lacking: list[str]) -> str:
     """A stored page with a note that says why it was not run."""
     title, _, rest = page.partition("\n")
@@ -289,9 +302,10 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{example.name}: not run, missing: {', '.join(lacking)}")
             continue
         with surroundings():
-            page = run(example, Path("pictures") if options.check else GALLERY / "pictures")
+            pictures = Path("pictures") if options.check else GALLERY / "pictures"
+            page = run(example, pictures)
+            told = changed(example, page, pictures) if options.check else None
         seconds = page.rpartition("Run time: ")[2].strip()
-        told = compared(stored.read_text(encoding="utf-8"), page) if options.check else None
         different += told is not None
         print(f"{example.name}: {seconds}" + (f" Its page shows something else: {told}" if told else ""), flush=True)
         if not options.check:

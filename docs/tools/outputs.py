@@ -1,4 +1,4 @@
-"""Comparison of a printed output with the one that a page shows: words exactly, numbers nearly."""
+"""Comparison of a printed output or a picture with the one that a page shows: words exactly, numbers nearly."""
 
 import re
 
@@ -8,6 +8,8 @@ NUMBER = re.compile(
 )
 # Rules of tables and frames are as long as the widest number needs them.
 RULE = re.compile(r"[-=\u2500\u2501\u2550]+")
+# What a picture says.
+WORDS = re.compile(r"<(text|title)\b[^>]*>(.*?)</\1>", re.S)
 # Numbers agree to 2%, or to one unit of the last decimal that is shown. What is smaller than .0001 is left to rounding.
 RELATIVE, ABSOLUTE = 0.02, 1e-4
 
@@ -47,6 +49,19 @@ def difference(expected: str, printed: str) -> str | None:
             return "not printed: " + " / ".join(part)
         rest = rest[at + len(part) :]
     return None
+
+
+def picture_difference(stored: str, drawn: str) -> str | None:
+    """Where the size or the words of a drawn SVG differ from those of a stored one, in words; None where they agree."""
+    boxes = [re.findall(r'<svg\b[^>]*\bviewBox="([^"]*)"', svg) for svg in (stored, drawn)]
+    if boxes[0] != boxes[1]:
+        return _differ(*(f"viewBox {box}" for box in boxes))
+    return difference(_words(stored), _words(drawn))
+
+
+def _words(svg: str) -> str:
+    """The texts and titles of a picture, a line each."""
+    return "\n".join(" ".join(re.sub(r"<[^>]*>", " ", found[2]).split()) for found in WORDS.finditer(svg))
 
 
 def same_line(wanted: str, line: str) -> bool:

@@ -1,7 +1,8 @@
 """Every block of code of README.md and of the pages in docs/ runs as written and prints what its page shows.
 
 Blocks run in order, in an empty folder for each page. Commands run in this process. A block that is not run stands
-below a comment, `<!-- not run: reason -->`; its commands are parsed and its Python is compiled all the same.
+below a comment, `<!-- not run: reason -->`; its commands are parsed and its Python is compiled all the same. A block
+whose output is left out stands below `<!-- output not shown: reason -->`.
 """
 
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 from blocks import ROOT, blocks_of, call, inside, pages, pictures_of, run
-from outputs import difference
+from outputs import difference, picture_difference
 
 import nearid.questions.compare.ica_rung  # noqa: F401, registers a group
 from nearid.arrays.formats.registry import FORMATS, Format, register as register_format
@@ -104,8 +105,15 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, folder):
         if block.expected is not None:
             different = difference(block.expected, printed)
             assert different is None, f"{block.place} prints something else: {different}"
+        else:
+            hidden = f"{block.place}: show the output, or write <!-- output not shown: reason --> above, if it prints"
+            assert bool(printed.strip()) == (block.unseen is not None), hidden
     missing = [link for link in pictures_of(TEXTS[page]) if not (folder / Path(link).name).exists()]
     assert missing == [], f"{page.name} shows pictures that none of its blocks saves"
+    for link in pictures_of(TEXTS[page]):
+        drawn = (folder / Path(link).name).read_text(encoding="utf-8")
+        different = picture_difference((page.parent / link).read_text(encoding="utf-8"), drawn)
+        assert different is None, f"{link}: run python docs/tools/pages.py {page.relative_to(ROOT)}. {different}"
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.place)
@@ -158,6 +166,11 @@ def test_what_a_page_shows_belongs_to_the_block_above_it():
     assert (shown.expected, silent.expected) == ("first\n", None)
     assert page[slice(*shown.span)] == "first\n"
     assert (shown.line, silent.line) == (1, 11)
+
+
+def test_why_an_output_is_left_out_is_read():
+    hidden, shown = blocks_of("<!-- output not shown: long -->\n```python\n1\n```\n\n```python\n2\n```\n", "page.md")
+    assert (hidden.unseen, hidden.reason, shown.unseen) == ("long", None, None)
 
 
 def test_a_block_that_fails_is_named(folder):

@@ -97,6 +97,18 @@ def test_the_run_time_is_not_compared_and_the_output_is():
     assert gallery.compared(page, page.replace("0.50", "0.58")) == "the page has\n  R2 0.50\nprinted is\n  R2 0.58"
 
 
+def test_a_picture_that_is_drawn_otherwise_than_the_stored_one_is_found(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(gallery, "GALLERY", tmp_path / "stored")
+    example, drawn = gallery.read(tiny), tmp_path / "pictures"
+    page = gallery.run(example, tmp_path / "stored" / "pictures")
+    (tmp_path / "stored" / "tiny.md").write_text(page, encoding="utf-8")
+    assert gallery.run(example, drawn) and gallery.changed(example, page, drawn) is None
+    (drawn / "tiny-1.svg").write_text("<svg><text>new</text></svg>", encoding="utf-8")
+    assert gallery.changed(example, page, drawn) == "tiny-1.svg: printed, but not in the page: new"
+    (drawn / "tiny-1.svg").rename(drawn / "tiny-2.svg")
+    assert gallery.changed(example, page, drawn) == "tiny-2.svg is not stored"
+
+
 def test_there_are_at_least_twelve_examples_with_pages_pictures_and_cards():
     assert len(EXAMPLES) >= 12
     index = (gallery.GALLERY / "index.md").read_text(encoding="utf-8")
@@ -122,5 +134,5 @@ def test_an_example_prints_what_is_stored(example):
         pytest.skip(f"missing: {', '.join(lacking)}")
     with gallery.surroundings():
         page = gallery.run(example, Path("pictures"))
-    stored = (gallery.GALLERY / f"{example.name}.md").read_text(encoding="utf-8")
-    assert gallery.compared(stored, page) is None
+        different = gallery.changed(example, page, Path("pictures"))
+    assert different is None, f"Run python docs/tools/gallery.py {example.name}. {different}"

@@ -1,7 +1,7 @@
 """Outputs are compared: words exactly, numbers nearly, as far as their digits are shown."""
 
 import pytest
-from outputs import difference
+from outputs import difference, picture_difference
 
 SHOWN = """
 ╭── a.npy ──╮
@@ -92,3 +92,12 @@ def test_three_dots_stand_for_any_lines():
 )
 def test_words_are_compared_exactly_and_numbers_nearly(stored, printed, agree):
     assert (difference(stored, printed) is None) == agree
+
+
+def test_pictures_are_compared_by_size_and_words():
+    stored = '<svg viewBox="0 0 720 300"><text x="1"><tspan>R2</tspan><tspan>0.510</tspan></text><title>a</title></svg>'
+    assert picture_difference(stored, stored.replace('x="1"', 'x="2"').replace("0.510", "0.511")) is None
+    assert "R2 0.610" in picture_difference(stored, stored.replace("0.510", "0.610"))
+    assert "printed is\n  b" in picture_difference(stored, stored.replace(">a<", ">b<"))
+    assert "0 0 720 310" in picture_difference(stored, stored.replace("720 300", "720 310"))
+    assert "not printed: a" in picture_difference(stored, stored.replace("<title>a</title>", ""))

@@ -9,6 +9,7 @@ from importlib import import_module
 
 import pytest
 from blocks import ROOT, blocks_of, pages
+from numpydoc.docscrape import NumpyDocString
 
 import nearid
 
@@ -53,8 +54,7 @@ def parameters_of(call):
 
 def sections(public):
     """The docstring of an object by its sections."""
-    numpydoc = pytest.importorskip("numpydoc.docscrape", reason="needs nearid[docs]")
-    return numpydoc.NumpyDocString(inspect.getdoc(public) or "")
+    return NumpyDocString(inspect.getdoc(public) or "")
 
 
 def lacking(call, returns):

@@ -113,15 +113,40 @@ def test_a_table_the_files_and_json(reproduce, tmp_path):
 
 def test_all_ends_with_a_scoreboard_and_a_page_that_leads_to_the_reports(reproduce, tmp_path):
     code, out, err = reproduce("all", "--seeds", "2", "--set", "kind=a b", "-o", "res", columns=80)
-    assert code == 0 and err.endswith("Scoreboard with links to all reports written to res/index.html\n")
+    [index] = (tmp_path / "res").glob("index-*.html")
+    assert index.name.startswith("index-seeds=2,kind=a_b-")
+    assert code == 0 and err.endswith(f"Scoreboard with links to all reports written to res/{index.name}\n")
     board = " ".join(out[out.rindex("scoreboard") :].split())
     assert "4 claims: 2 reproduced, 1 not reproduced, 1 not testable here" in board
     assert "0.50 to 0.87" in board and "2/1/0/1" in board and max(map(len, out.splitlines())) <= 80
-    page = (tmp_path / "res" / "index.html").read_text(encoding="utf-8")
+    page = index.read_text(encoding="utf-8")
     [link] = re.findall('<a href="([^"#]*report.html)">toy</a>', page)
     assert (tmp_path / "res" / unquote(link)).is_file() and "<svg" in page
     code, out, err = reproduce("all", "--preset", "smoke", "-o", "res")
     assert "No claim was judged." in out and "not judged" in out[out.rindex("scoreboard") :]
+    # No scoreboard replaces that of another run.
+    assert index.read_text(encoding="utf-8") == page and (tmp_path / "res" / "index-smoke.html").is_file()
+
+
+def test_a_page_that_nearid_did_not_write_is_kept_and_reported_before_the_run(reproduce, tmp_path):
+    index = tmp_path / "index.html"
+    index.write_text("<title>The papers</title> that I read", encoding="utf-8")
+    code, out, err = reproduce("all", "-o", ".")
+    assert code == 2 and out == "" and err.startswith("nearid: index.html is not a scoreboard that nearid wrote")
+    assert sorted(os.listdir(tmp_path)) == ["index.html"] and "that I read" in index.read_text(encoding="utf-8")
+    # One that nearid wrote is replaced.
+    index.unlink()
+    assert [reproduce("all", "-o", ".")[0] for _ in range(2)] == [0, 0]
+    index.unlink()
+    index.mkdir()
+    code, out, err = reproduce("all", "-o", ".")
+    assert code == 2 and out == "" and "is a folder" in err
+
+
+def test_the_json_is_printed_even_if_the_scoreboard_fails(reproduce):
+    with mock.patch("nearid.lab.framework.scoreboard.view_of_results", side_effect=OSError("the disk is full")):
+        code, out, _ = reproduce("all", "--preset", "smoke", "-o", "res", "--json")
+    assert code != 0 and [r["experiment"] for r in json.loads(out)] == ["toy"]
 
 
 def test_what_lacks_its_data_set_is_refused_alone_and_left_out_of_all(reproduce, tmp_path, monkeypatch):
@@ -135,7 +160,7 @@ def test_what_lacks_its_data_set_is_refused_alone_and_left_out_of_all(reproduce,
     assert code == 0 and [r["experiment"] for r in json.loads(out)] == ["toy"]
     # Told before the first begins.
     assert err.startswith(f"nearid: wanting is skipped. {lacking}") and "4 of 4 cells" in err
-    assert sorted(os.listdir(tmp_path / "nearid-results")) == ["index.html", "toy"]
+    assert sorted(os.listdir(tmp_path / "nearid-results")) == ["index-smoke.html", "toy"]
 
 
 def test_failed_cells_have_an_exit_code(reproduce, tmp_path):

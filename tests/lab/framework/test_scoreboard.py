@@ -1,5 +1,6 @@
 """The scoreboard: one rule for what is compared, claims counted, the command that gives a result, and the figures."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from nearid.lab.framework.experiment import Section
 from nearid.lab.framework.run import plan, reproduce
 from nearid.lab.framework.scoreboard import all_published, command, compared, counts, figure, scores, training
 from nearid.lab.framework.settings import assignments
+from nearid.show.svg import picture
 from toy_experiments import TOY
 from toy_results import Inline
 
@@ -77,3 +79,15 @@ def test_figures(result):
     assert figure(replace(result, experiment=own)) is walk
     none = replace(TOY, section=Section(figure=lambda result: None))
     assert figure(replace(result, experiment=none)) == drawn
+
+
+def test_a_training_curve_has_a_gap_where_a_seed_has_no_finite_value_and_says_how_many_seeds_it_is_of(result):
+    assert training(result, "walk").caption == "Each line is the mean over 3 seeds."
+    *others, last = result.cells
+    walk = last.data["curves"]["walk"]
+    gap = replace(last, data=last.data | {"curves": {"walk": walk | {"y": [None, *walk["y"][1:]]}}})
+    drawn = training(replace(result, cells=[*others, gap]), "walk")
+    assert math.isnan(drawn.curves["high"].y[0]) and all(map(math.isfinite, drawn.curves["high"].y[1:]))
+    assert picture(drawn).svg
+    fewer = training(replace(result, cells=others), "walk")
+    assert fewer.caption == "Each line is the mean over 2 to 3 seeds."

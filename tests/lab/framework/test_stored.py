@@ -56,6 +56,36 @@ def test_a_claim_that_needs_more_than_is_stored_keeps_its_outcome(stored, result
     assert [o.status for _, o in again.outcomes] == [*(o.status for _, o in result.outcomes), Status.NOT_TESTABLE]
 
 
+def test_outcomes_are_matched_by_sentence_first(stored, result):
+    def on_views(result):
+        return Outcome(Status.UNDECIDED, str(result.cells[0].data["views"]))
+
+    before = {claim.text: outcome.status for claim, outcome in result.outcomes}
+    first, *others = (replace(claim, test=on_views) for claim in TOY.claims)
+    # In another order, and one of them worded anew.
+    again = stored(claims=(*reversed(others), replace(first, text="The high row is high.")))
+    now = {claim.text: outcome.status for claim, outcome in again.outcomes}
+    assert (
+        len(set(before.values())) > 1 and now.pop("The high row is high.") == before.pop(first.text) and now == before
+    )
+
+
+def test_a_result_without_a_version_is_of_the_first_version(stored):
+    def unnamed(record):
+        del record["provenance"]["version"]
+
+    assert not stored(unnamed, version=1).older and stored(unnamed, version=2).older
+
+
+def test_failed_cells_are_read_again(stored):
+    def failing(record):
+        cell = record["cells"].pop()
+        record["failures"].append({"row": cell["row"], "seed": cell["seed"], "error": "It broke.", "trace": ""})
+
+    [failed] = stored(failing).failures
+    assert (failed.cell.row.key, failed.cell.seed, failed.failure.error) == ("high", 2, "It broke.")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # Exit code of a run with failed cells.
 FAILED = 3
-# The page of all results.
-INDEX = "index.html"
 
 
 @guided(
@@ -100,7 +98,8 @@ def reproduce(
     nearid writes result.json and report.html to OUT/NAME. With another preset, --seeds, --row or --set it writes them
     to a folder in OUT/NAME that is named after these options. Finished cells of the table are kept in OUT/NAME/cells.
     After Ctrl-C, the same command continues. "all" skips experiments that lack a data set or a package, ends with a
-    scoreboard, and writes it to OUT/index.html with links to the reports. The exit code is 3 if cells failed.
+    scoreboard, and writes it with links to the reports to OUT/index.html, or OUT/index-OPTIONS.html with other options.
+    The exit code is 3 if cells failed.
     """
     from nearid.lab.framework.experiment import experiment, experiments, summary
     from nearid.lab.framework.run import details, lacking, plan, resume_hint, run
@@ -127,6 +126,7 @@ def reproduce(
             _draw(*map(view_of_plan, plans))
         return
     if several:
+        index = _index(plans, out)
         plans = _possible(plans, engine)
     results: dict[str, ExperimentResult] = {}
     command = shlex.join(["nearid", *sys.argv[1:]])
@@ -135,10 +135,11 @@ def reproduce(
             results[result.experiment.name] = result
             if not as_json:
                 _draw(result.view)
-        if several:
-            _summarise(plans, results, out, printed=not as_json, quiet=quiet)
+        # Printed before the page is written: what was computed is not lost if this fails.
         if as_json:
             _print([results[planned.experiment.name].to_dict() for planned in plans], several)
+        if several:
+            _summarise(plans, results, index, printed=not as_json, quiet=quiet)
     failed = sum(len(result.failures) for result in results.values())
     if failed:
         again = "it" if failed == 1 else "these cells"
@@ -146,8 +147,30 @@ def reproduce(
         raise typer.Exit(FAILED)
 
 
+def _index(plans: list[Plan], out: Path) -> Path:
+    """The page of all results, named after the options; refused before the run if it cannot or must not be written."""
+    from nearid.base.errors import InputError
+    from nearid.base.files import check_target
+    from nearid.lab.framework.run import file_name
+    from nearid.lab.framework.scoreboard import TITLE
+
+    # What is an option for one experiment may be the default of another.
+    options = dict.fromkeys(part for planned in plans for part in planned.variant.split(",") if part)
+    index = out / f"{'-'.join(filter(None, ('index', file_name(','.join(options)))))}.html"
+    if out.exists():
+        check_target(index)
+    if index.exists():
+        text = index.read_text(encoding="utf-8", errors="replace")
+        if f"<title>{TITLE}</title>" not in text or '<p class="note">nearid ' not in text:
+            raise InputError(
+                f"{index} is not a scoreboard that nearid wrote, and would be replaced. Move it, or give another "
+                "folder with --out."
+            )
+    return index
+
+
 def _summarise(
-    plans: list[Plan], results: dict[str, ExperimentResult], out: Path, *, printed: bool, quiet: bool
+    plans: list[Plan], results: dict[str, ExperimentResult], index: Path, *, printed: bool, quiet: bool
 ) -> None:
     """Print the scoreboard of all results, and write a page with it that leads to the reports."""
     from urllib.parse import quote
@@ -156,13 +179,13 @@ def _summarise(
     from nearid.lab.framework.scoreboard import view_of_results
     from nearid.show.page import write
 
-    reports = {p.experiment.name: quote((p.place / REPORT).relative_to(out).as_posix()) for p in plans}
+    reports = {p.experiment.name: quote((p.place / REPORT).relative_to(index.parent).as_posix()) for p in plans}
     board = view_of_results([results[p.experiment.name] for p in plans], reports)
-    write(board, out / INDEX)
     if printed:
         _draw(board)
+    write(board, index)
     if not quiet:
-        say(f"Scoreboard with links to all reports written to {out / INDEX}")
+        say(f"Scoreboard with links to all reports written to {index}")
 
 
 def _possible(plans: list[Plan], engine: str) -> list[Plan]:

@@ -355,11 +355,15 @@ class Plan:
     @property
     def place(self) -> Path:
         """Folder of the result: no run replaces the result of another."""
-        name = self.variant
-        safe = re.sub(r"[^\w.,=+-]+", "_", name)
-        if safe != name or len(safe) > LONGEST:
-            safe = f"{safe[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        return self.folder / safe
+        return self.folder / file_name(self.variant)
+
+
+def file_name(variant: str) -> str:
+    """A variant as a part of a path. Another variant has another name."""
+    safe = re.sub(r"[^\w.,=+-]+", "_", variant)
+    if safe != variant or len(safe) > LONGEST:
+        safe = f"{safe[:LONGEST]}-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
+    return safe
 
 
 def plan(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # The statuses that are counted, in the order of the columns.
 COUNTED = (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NOT_TESTABLE)
 MEASURED, PUBLISHED = "measured", "published"
+# Title of the page of all results.
+TITLE = "The papers"
 # Rows that a picture has room for, and characters of the name of a row in one line.
 MANY, NAME = 40, 34
 
@@ -142,16 +144,21 @@ def training(result: ExperimentResult, key: str, rows: Sequence[str] = ()) -> Fi
     """Training curves of some rows (all by default), each the mean over seeds."""
     axes = next((axes for axes in result.experiment.curves if axes.key == key), None)
     lines: dict[str, Curve] = {}
+    used: set[int] = set()
     for row in result.rows:
         stored = [curve for f in result.of_row(row.key) if (curve := f.data.get("curves", {}).get(key)) is not None]
         # Seeds that were looked at at other steps have no mean.
         alike = [curve for curve in stored if curve["x"] == stored[0]["x"]]
         if alike and (not rows or row.key in rows):
-            mean = [sum(values) / len(alike) for values in zip(*(curve["y"] for curve in alike), strict=True)]
+            # Cells store None for a value that is not finite. The line has a gap there.
+            runs = [[math.nan if y is None else y for y in curve["y"]] for curve in alike]
+            mean = [sum(values) / len(runs) for values in zip(*runs, strict=True)]
             lines[row.title] = Curve(alike[0]["x"], mean)
+            used.add(len(runs))
     if axes is None or not lines:
         return None
-    caption = f"Each line is the mean over {counted(len(result.seeds), 'seed')}."
+    fewest = "" if len(used) == 1 else f"{min(used)} to "
+    caption = f"Each line is the mean over {fewest}{counted(max(used), 'seed')}."
     return Lines(f"{result.experiment.name}: {axes.title}", caption, axes.x, axes.y, lines, wide=True)
 
 
@@ -199,7 +206,7 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
         time = f"{minutes:.0f}" if minutes >= 1 else "<1"
         rows.append(Line([e.name, *found, counted_claims, time], link=reports.get(e.name, "")))
     return View(
-        question="The papers",
+        question=TITLE,
         subject="scoreboard",
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
         reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "

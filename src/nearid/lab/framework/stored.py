@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,18 +64,15 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
     try:
         parameters = parameters_for(e, made["preset"], made["parameters"])
         there = {row.key: row for row in every_row(e, parameters)}
-        older = made.get("version", e.version) != e.version or not set(keys) <= there.keys()
+        # The first versions of nearid stored no version of the experiment.
+        older = made.get("version", 1) != e.version or not set(keys) <= there.keys()
     except InputError:
         parameters, there, older, readable = e.defaults, {}, True, False
     if older:
         e = _as_it_was(e, record)
         there = {row.key: row for row in e.rows(parameters)}
     else:
-        # Claims that were only worded anew are still in the same place.
-        same = len(e.claims) == len(record["claims"])
-        named = {claim["claim"]: claim for claim in record["claims"]}
-        before = record["claims"] if same else [named.get(claim.text) for claim in e.claims]
-        e = replace(e, claims=[_tested_again(*both) for both in zip(e.claims, before, strict=True)])
+        e = replace(e, claims=[_tested_again(*both) for both in matched(e.claims, record["claims"])])
     # What the figures of the experiment itself are drawn from is not stored.
     e = replace(e, figures=None)
     machines = made.get("machines", [{}])
@@ -95,15 +92,26 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
         )
         for cell in record["cells"]
     ]
-    failures = [
-        Failed(
-            Cell(e, there[cell["row"]], set_by_row[cell["row"]], cell["seed"]), Failure(cell["error"], cell["trace"])
-        )
-        for cell in record["failures"]
-    ]
+    failures = [Failed(cell_of(cell), Failure(cell["error"], cell["trace"])) for cell in record["failures"]]
     only = () if keys == list(there) else tuple(keys)
     seeds = tuple(range(made["seeds"]))
     return StoredResult(e, made["preset"], parameters, seeds, finished, failures, dict(made), only, older, readable)
+
+
+def matched(
+    claims: Sequence[Claim], stored: Sequence[Mapping[str, str]]
+) -> list[tuple[Claim, Mapping[str, str] | None]]:
+    """Each claim with its stored outcome: the one of the same sentence, or None.
+
+    If as many stored outcomes as claims have no partner, the claims were worded anew, and their order decides.
+    """
+    named = {outcome["claim"]: outcome for outcome in stored}
+    texts = {claim.text for claim in claims}
+    left = [outcome for outcome in stored if outcome["claim"] not in texts]
+    new = [claim.text for claim in claims if claim.text not in named]
+    if len(new) == len(left):
+        named |= dict(zip(new, left, strict=True))
+    return [(claim, named.get(claim.text)) for claim in claims]
 
 
 def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]:
