@@ -70,7 +70,7 @@ def all_alike(c: LayerComparison) -> str:
     # Without an interval, nothing shows that the best is better than the others.
     if high - low > ALIKE or best.value.low > low + ROUNDING:
         return ""
-    span = f"{measure} {number(low)} to {number(high)}"
+    span = f"{measure} {fixed(low)} to {fixed(high)}"
     return f"All {best.pairs} pairs of layers are equally similar ({span}): these rows do not show which correspond"
 
 
