@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Status
 from nearid.lab.framework.settings import USUAL, preset_of, shown
@@ -151,10 +153,9 @@ def training(result: ExperimentResult, key: str, rows: Sequence[str] = ()) -> Fi
         alike = [curve for curve in stored if curve["x"] == stored[0]["x"]]
         if alike and (not rows or row.key in rows):
             # Cells store None for a value that is not finite. The line has a gap there.
-            runs = [[math.nan if y is None else y for y in curve["y"]] for curve in alike]
-            mean = [sum(values) / len(runs) for values in zip(*runs, strict=True)]
-            lines[row.title] = Curve(alike[0]["x"], mean)
-            used.add(len(runs))
+            mean = np.mean([np.array(curve["y"], dtype=float) for curve in alike], axis=0)
+            lines[row.title] = Curve(alike[0]["x"], mean.tolist())
+            used.add(len(alike))
     if axes is None or not lines:
         return None
     fewest = "" if len(used) == 1 else f"{min(used)} to "
