@@ -153,8 +153,8 @@ def training(result: ExperimentResult, key: str, rows: Sequence[str] = ()) -> Fi
         alike = [curve for curve in stored if curve["x"] == stored[0]["x"]]
         if alike and (not rows or row.key in rows):
             # Cells store None for a value that is not finite. The line has a gap there.
-            mean = np.mean([np.array(curve["y"], dtype=float) for curve in alike], axis=0).tolist()
-            lines[row.title] = Curve(alike[0]["x"], mean)
+            mean = np.mean([np.array(curve["y"], dtype=float) for curve in alike], axis=0)
+            lines[row.title] = Curve(alike[0]["x"], mean.tolist())
             used.add(len(alike))
     if axes is None or not lines:
         return None
