@@ -41,7 +41,7 @@ def claims_sentence(board):
     runs = sum("further run" not in row[0] for row in rows)
     reproduced, missed, undecided, untested = total[5].strip("*").split("/")
     return (
-        f"In {runs} stored runs with default settings, {reproduced} claims are reproduced, {missed} are not "
+        f"In {runs} stored runs, {reproduced} claims are reproduced, {missed} are not "
         f"reproduced, {undecided} are undecided and {untested} could not be tested."
     )
 
@@ -49,7 +49,7 @@ def claims_sentence(board):
 def test_claims_are_those_of_the_scoreboard():
     sentence = claims_sentence((ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8"))
     text = " ".join(PAPER.split())
-    now = re.search(r"In \d+ stored runs with default settings, [^.]*\.", text)
+    now = re.search(r"In \d+ stored runs, [^.]*\.", text)
     assert sentence in text, f"In paper/paper.md, replace {now and now[0]!r} by {sentence!r}"
 
 
@@ -59,7 +59,7 @@ def test_further_runs_are_not_counted():
         "| [radial](#radial) | | | | | 3/0/0/0 |\n"
         "| [radial-long](#radial)<br>further run | | | | | – |\n| **all experiments** | | | | | **3/0/1/2** |\n"
     )
-    assert claims_sentence(board).startswith("In 1 stored runs with default settings, 3 claims are reproduced, 0 are")
+    assert claims_sentence(board).startswith("In 1 stored runs, 3 claims are reproduced, 0 are")
 
 
 def test_the_paper_has_the_sections_and_the_length_that_joss_asks_for():
