@@ -62,7 +62,7 @@ def test_a_fit_goes_on_from_a_checkpoint(rng):
     np.testing.assert_allclose(again.components, whole.components, atol=1e-6 * np.abs(whole.components).max())
     # What the starts came to is not lost.
     np.testing.assert_array_equal(again.diagnostics.recurrence, whole.diagnostics.recurrence)
-    with pytest.raises(InputError, match="of another fit"):
+    with pytest.raises(InputError, match="belongs to another fit"):
         fit_ica(open_rows(rng.laplace(size=(400, 3))), resume=kept[0])
 
 

@@ -45,7 +45,7 @@ def test_embeddings_are_named_after_what_they_follow(folder, rng):
 
 
 def test_what_is_damaged_missing_or_something_else_is_told(folder, rng):
-    with pytest.raises(InputError, match="Silero VAD is not here"):
+    with pytest.raises(InputError, match="Silero VAD is not on this machine"):
         load_ensembles("silero-vad")
     np.savez(folder / "silero_vad.npz", clip=[0, 0], h_1=rng.normal(size=(3, 2)))
     with pytest.raises(InputError, match="unequal numbers of rows"):

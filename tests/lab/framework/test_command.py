@@ -68,8 +68,12 @@ def test_the_list_fits_a_screen_and_loads_no_torch(tmp_path):
     done = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, timeout=120, env=env)
     *lines, torch = done.stdout.splitlines()
     assert done.returncode == 0 and torch == "False" and len(lines) <= 45 and max(map(len, lines)) <= 80
+    # A name that is broken cannot be copied.
+    from nearid.lab.framework.experiment import HOMES
+
+    assert set(HOMES) <= {line.split()[0] for line in lines if line.split()}
     listed = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.split()}
-    assert listed["radial"].startswith("Fig. 2 about 6 minutes yes") and "needs mnist" in listed["mnist-autoencoders"]
+    assert listed["radial"].startswith("Fig. 2 6 min yes") and "needs mnist" in listed["mnist-autoencoders"]
 
 
 def test_parameters_are_shown(nearid):

@@ -110,7 +110,7 @@ def bad(tmp_path, kind):
     if kind == "lying header":
         with open(path, "wb") as f:
             np.lib.format.write_array_header_1_0(f, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 4)})
-        return "bad.npy", "promises"
+        return "bad.npy", "declares the shape"
     if kind == "1-D":
         np.save(path, x[:, 0])
         return "bad.npy", "reshape(-1, 1)"
@@ -166,7 +166,7 @@ def test_bad_inputs_get_a_sentence_and_exit_code_2(nearid, runs, tmp_path, kind)
         (["a.npy", "b.npy", "--report", "a.npy"], "name it something.html"),
         (["a.npy", "b.npy", "--report", "/dev/null"], "name it something.html"),
         (["a.npy", "b.npy", "--seed", "-1"], "--seed"),
-        (["a.npy", "b.npy", "--groups", "ica"], "beside the ladder"),
+        (["a.npy", "b.npy", "--groups", "ica"], "not part of the ladder"),
         (["a.npy", "b.npy", "--fold", "3"], "No such option"),
     ],
 )

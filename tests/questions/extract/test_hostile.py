@@ -298,7 +298,7 @@ def test_batches_that_are_gone_through_again(tmp_path):
         extract(model, iter(x), out=tmp_path / "out")
     model.left = 100
     for other in (x[:1], x[::-1]):
-        with pytest.raises(InputError, match=r"have changed\. Begin anew"):
+        with pytest.raises(InputError, match=r"have changed\. Start again"):
             extract(model, iter(other), out=tmp_path / "out")
     found = extract(model, iter(x), out=tmp_path / "out")["output"]
     direct = extract(model, x.reshape(40, 4), batch_size=10)["output"]

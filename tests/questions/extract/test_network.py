@@ -160,7 +160,7 @@ def test_a_folder_of_a_model(tmp_path, texts):
     assert found.provenance["model"]["name"] == "model"
     # Weights that are missing would be drawn at random.
     (tmp_path / "model" / "config.json").write_text(json.dumps({**model.config.to_dict(), "n_layer": 3}))
-    with pytest.raises(InputError, match=r"lack h\.2\."):
+    with pytest.raises(InputError, match=r"do not contain h\.2\."):
         extract(str(tmp_path / "model"), tokens)
 
 

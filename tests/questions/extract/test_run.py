@@ -245,7 +245,7 @@ def test_a_model_that_is_none_is_told(tmp_path, monkeypatch):
     x = np.zeros((4, 2))
     for model, message in (
         (3, "an int was given"),
-        ("notes.txt", "no file of weights"),
+        ("notes.txt", "not a file of weights"),
         ("nowhere.pt", "There is no file nowhere.pt"),
         ("./nowhere", "There is no file or folder"),
         ("empty", "it has no config.json"),

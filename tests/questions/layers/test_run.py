@@ -116,7 +116,7 @@ def test_what_has_no_layers_is_told(sides, tmp_path):
 
 def test_a_measure_of_your_own_that_gives_no_number_is_refused_by_the_layers(rng):
     x = rng.normal(size=(50, 2))
-    with pytest.raises(InputError, match=r"gave 'no' for .* but a number is expected"):
+    with pytest.raises(InputError, match=r"returned 'no' for .* but a number is expected"):
         compare_layers({"a": x}, {"b": x}, measures=lambda a, b: "no")
 
 

@@ -233,7 +233,7 @@ def test_frames_are_paired_by_their_index(rng):
     for given in (dated, dated["a"], {name: dated[name] for name in "abc"}):
         assert score(latents, given, measures="r2", permutations=1).measures["r2"].value == pytest.approx(1)
     assert nearid.r2(latents, dated).value == pytest.approx(1)
-    with pytest.raises(InputError, match="'a' and 'b' of factors are Series with different indexes"):
+    with pytest.raises(InputError, match="'a' and 'b' of factors are Series whose indexes differ"):
         score(z, {"a": u["a"], "b": shuffled["b"]})
     with pytest.raises(InputError, match="No label of the index of latents"):
         score(z, dated)

@@ -197,6 +197,8 @@ def test_a_terminal_that_is_closed_leaves_a_fit_that_goes_on(nearid, many_rows, 
     ours, theirs = os.openpty()
 
     def own_terminal():
+        # Whoever runs the tests may have asked to go on without a terminal (nohup), which children inherit.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 

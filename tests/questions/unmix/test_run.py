@@ -255,7 +255,7 @@ def contents(folder):
 def test_files_of_somebody_else_are_never_replaced(x, tmp_path, name, data, overwrite):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_bytes(data)
-    with pytest.raises(InputError, match=f"holds {name}, which nearid unmix did not write"):
+    with pytest.raises(InputError, match=f"holds a file {name} that nearid unmix did not write"):
         run(tmp_path / "out", x, overwrite=overwrite)
     assert contents(tmp_path / "out") == {name: data}
 
@@ -285,7 +285,7 @@ def test_a_file_too_large_for_a_description_is_refused_unread(x, tmp_path, monke
     with open(tmp_path / "out" / "model.json", "r+b") as file:
         file.truncate(LARGEST_ABOUT + 1)
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
-    with pytest.raises(InputError, match=r"holds model\.json, which nearid unmix did not write"):
+    with pytest.raises(InputError, match=r"holds a file model\.json that nearid unmix did not write"):
         run(tmp_path / "out", x, overwrite=True)
 
 

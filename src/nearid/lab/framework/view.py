@@ -248,8 +248,9 @@ def view_of_all(experiments: Sequence[Experiment[Any]], lacking: Mapping[str, Se
 
 
 def _time(e: Experiment[Any]) -> str:
-    """About how long the usual preset takes."""
-    return re.split(r" on | of |[,;(]", e.presets[USUAL].time)[0].strip()
+    """About how long the usual preset takes, in few letters: names beside it must not be broken."""
+    time = re.split(r" on | of |[,;(]", e.presets[USUAL].time)[0].strip().removeprefix("about ")
+    return re.sub(r"(?<=\d) minutes?$", " min", re.sub(r"(?<=\d) hours?$", " h", time))
 
 
 def _columns(*titles: str) -> list[Column]:

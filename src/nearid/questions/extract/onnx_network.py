@@ -138,7 +138,7 @@ class OnnxNetwork:
             raise InputError(
                 f"{self.name} also takes {few(missing)}: give a dict (or an .npz file) with one entry for each input "
                 f"of the model, by name, with one value per example. {takes} For a state that is passed from step to "
-                f"step: carry={'state_in': 'state_out'} (--carry state_in=state_out)."
+                f"step: carry={{'state_in': 'state_out'}} (--carry state_in=state_out)."
             )
         return {name: self._typed(name, x.numpy(force=True)) for name, x in given.items()}
 
