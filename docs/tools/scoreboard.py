@@ -29,6 +29,8 @@ BLOCKS = {
     name: (f"<!-- {name}: written by docs/tools/scoreboard.py -->\n", f"<!-- end of {name} -->\n")
     for name in ("scoreboard", "sections")
 }
+# Letters of a command in the table.
+LONGEST = 100
 SIGNS = dict(zip(COUNTED, ("✓", "✗", "?", "–"), strict=True))
 
 
@@ -91,7 +93,14 @@ def line(stem: str, shows: str) -> list[str]:
         score = f"{both.column.title}, {counted(len(both.rows), 'row')}" + (f"; *{unlike}*" if unlike else "")
         largest = f"{difference:+.{both.column.digits}f}<br>{row.title}"
         figures = [score, both.published_range, both.measured_range, largest]
-    return [name, *figures, _together(counts(result)) if whole else "–", minutes(result), f"`{again(result)}`"]
+    return [name, *figures, _together(counts(result)) if whole else "–", minutes(result), _brief(again(result))]
+
+
+def _brief(command: str) -> str:
+    """A command for the table; of a long one the beginning, because its section has the whole."""
+    if len(command) <= LONGEST:
+        return f"`{command}`"
+    return f"`{command[:LONGEST].rpartition(' --')[0]} ...` (whole below)"
 
 
 def _together(numbers: list[int]) -> str:
