@@ -22,8 +22,11 @@ def harmful(output):
     """What of `EVIL` a terminal would obey."""
     marks = ["\x1b[66", "\x1b]", "\x07", "\x9b", "\u202e", "\x08", "\N{SMILING FACE WITH OPEN MOUTH AND SMILING EYES}"]
     found = [mark for mark in marks if mark in output]
-    # A sentence may be broken before "owned", but a line of its own would begin with the mark of an alert.
-    return found + [line for line in output.splitlines() if line.startswith("! owned")]
+    lines = output.splitlines()
+    # A sentence may be broken between "!" and "owned", as a name has a space there.
+    pairs = zip(["", *lines], lines, strict=False)
+    own = [line for before, line in pairs if line.startswith("owned") and not before.rstrip().endswith("!")]
+    return found + own + [line for line in lines if line.startswith("! owned")]
 
 
 @pytest.fixture
