@@ -25,7 +25,7 @@ def test_matrix_of_other_figures(rng):
     assert repr(found) == "<Comparisons array 1, array 2, array 3: 3 pairs of runs: 3 agree up to no group>"
     with pytest.raises(InputError, match=r"compared|shows"):
         found.matrix("affine")
-    with pytest.raises(InputError, match="There is no matrix of 'p'. Choose epsilon, r2 or chance"):
+    with pytest.raises(InputError, match=r"There is no matrix of 'p'\. Choose epsilon, r2 or chance"):
         found.matrix("rigid", "p")
 
 
