@@ -58,7 +58,9 @@ REFUSED = [
     ("net.onnx", {"prefix": "a."}, "are for a file of weights"),
     ("net.onnx", {"revision": "main"}, "is for a transformers model"),
     ("./empty", {}, "not the folder of a transformers model"),
-    ("./nowhere", {}, "There is no file or folder"),
+    ("./nowhere", {}, "There is no file or folder ./nowhere.$"),
+    ("./brt", {}, "There is no file or folder ./brt. Did you mean bert"),
+    ("beert", {}, "There is no folder beert. Did you mean bert"),
 ]
 
 

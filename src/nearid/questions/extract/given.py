@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from nearid.arrays.formats.registry import format_of, suffixes
 from nearid.arrays.names import is_exact, nearest, split_part
 from nearid.arrays.paths import open_contents
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, near_names
 from nearid.base.files import local_path
 
 ONNX = ".onnx"
@@ -93,13 +93,26 @@ def _file_folder_or_hub(text: str, place: Path) -> Literal["onnx", "folder", "hu
     if place.is_dir() and not (place / "config.json").is_file():
         raise InputError(f"{place} is not the folder of a transformers model: it has no config.json.")
     if not place.exists() and (text.startswith((".", "/", "~")) or text.count("/") > 1):
-        raise InputError(f"There is no file or folder {text}.")
+        raise InputError(f"There is no file or folder {text}.{_near_folders(place)}")
+    # The hub takes 20 seconds and more to say that it does not know a mistyped folder.
+    if not place.exists() and (hint := _near_folders(place)):
+        raise InputError(f"There is no folder {text}.{hint} A model on the hub has the name OWNER/MODEL.")
     if find_spec("transformers") is None:
         raise InputError(
             f"{text} looks like the name of a transformers model, which needs this library: pip install 'nearid[hf]'. "
             f"To use a file of weights, give its name; to use a function, give package.module:function."
         )
     return "folder" if place.is_dir() else "hub"
+
+
+def _near_folders(place: Path) -> str:
+    """A question that names the folders of models beside a place whose names are nearly the same; empty for none."""
+    try:
+        beside = [entry.name for entry in place.parent.iterdir() if (entry / "config.json").is_file()]
+    except OSError:
+        return ""
+    near = near_names(place.name, beside, cutoff=0.8)
+    return f" Did you mean {' or '.join(str(place.parent / name) for name in near)}?" if near else ""
 
 
 def is_factory(model: str) -> bool:
