@@ -1,4 +1,4 @@
-"""Connecting to a Dask scheduler: waits that end, sentences for addresses where no scheduler answers, and quiet logs."""
+"""Connecting to a Dask scheduler: waits that end, errors for addresses where none answers, and quiet logs."""
 
 from __future__ import annotations
 

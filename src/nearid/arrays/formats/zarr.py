@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -240,4 +240,39 @@ def write_zarr(
             start += len(block)
 
 
-ZARR = Format((".zarr",), ZarrContents, write=write_zarr, is_folder=True, is_at=is_zarr)
+class ZarrPart:
+    """Writes blocks of rows into an array on disk. It can be sent to other processes that see the same folder.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def __call__(self, start: int, block: np.ndarray) -> None:
+        import zarr
+
+        array = zarr.open_array(self._folder, mode="r+").with_config({"write_empty_chunks": True})
+        # zarr writes each chunk to a temporary file and renames it, so a killed process leaves no half of a chunk.
+        array[start : start + len(block)] = block
+
+
+@contextmanager
+def zarr_parts(
+    target: Path, shape: tuple[int, int], dtype: np.dtype[Any], rows: int, change: AbstractContextManager[None] | None
+) -> Iterator[ZarrPart]:
+    """Give a function that writes blocks of so many rows in any order, from any process, one chunk per block."""
+    import zarr
+
+    with replacing_folder(target, change) as folder:
+        zarr.create_array(str(folder), shape=shape, dtype=dtype, chunks=(rows, shape[1]))
+        yield ZarrPart(folder.resolve())
+        for left in folder.rglob("*.partial"):
+            # The temporary file of a process that was killed.
+            left.unlink()
+        _check_stored(zarr.open_array(str(folder), mode="r"), target.name)
+
+
+ZARR = Format((".zarr",), ZarrContents, write=write_zarr, parts=zarr_parts, is_folder=True, is_at=is_zarr)
