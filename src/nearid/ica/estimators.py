@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
@@ -393,21 +393,19 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         if rows.columns is not None:
             self._name_columns(rows.columns)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with ExitStack() as stack:
-            engine = stack.enter_context(open_engine(self.engine)) if engine is None else engine
+        with open_engine(self.engine if engine is None else engine) as opened:
             unmixing = fit_ica(
                 rows,
                 self,
                 seed=self.seed_,
                 drop_nonfinite=drop_nonfinite,
-                engine=engine,
+                engine=opened,
                 resume=resume,
                 keep=keep,
                 tick=tick,
             )
-            seen = see_rows(
-                rows, Affine(unmixing.components, unmixing.mean, np.zeros(len(unmixing.components))), engine
-            )
+            shift = np.zeros(len(unmixing.components))
+            seen = see_rows(rows, Affine(unmixing.components, unmixing.mean, shift), opened)
         columns = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         # The engine does not change the result, so it is not kept. A random generator cannot be kept, only its seed.
         options = {name: value for name, value in self.get_params().items() if name != "engine"}

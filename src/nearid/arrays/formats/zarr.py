@@ -245,18 +245,15 @@ class ZarrPart:
 
     Parameters
     ----------
-    folder : Path
+    array : zarr.Array
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
+    def __init__(self, array: Any) -> None:
+        self._array = array
 
     def __call__(self, start: int, block: np.ndarray) -> None:
-        import zarr
-
-        array = zarr.open_array(self._folder, mode="r+").with_config({"write_empty_chunks": True})
-        # zarr writes each chunk to a temporary file and renames it, so a killed process leaves no half of a chunk.
-        array[start : start + len(block)] = block
+        # zarr writes a chunk to a temporary file and renames it, so a process that dies leaves no half of a chunk.
+        self._array[start : start + len(block)] = block
 
 
 @contextmanager
@@ -267,12 +264,19 @@ def zarr_parts(
     import zarr
 
     with replacing_folder(target, change) as folder:
-        zarr.create_array(str(folder), shape=shape, dtype=dtype, chunks=(rows, shape[1]))
-        yield ZarrPart(folder.resolve())
+        # Empty chunks are written too, because nearid treats a missing chunk as damage.
+        array = zarr.create_array(
+            str(folder),
+            shape=shape,
+            dtype=dtype,
+            chunks=(rows, shape[1]),
+            config={"write_empty_chunks": True},
+        )
+        yield ZarrPart(array)
         for left in folder.rglob("*.partial"):
             # The temporary file of a process that was killed.
             left.unlink()
-        _check_stored(zarr.open_array(str(folder), mode="r"), target.name)
+        _check_stored(array, target.name)
 
 
 ZARR = Format((".zarr",), ZarrContents, write=write_zarr, parts=zarr_parts, is_folder=True, is_at=is_zarr)

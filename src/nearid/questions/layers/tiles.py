@@ -105,7 +105,7 @@ class Tile:
         at = np.r_[a, b.start + width : b.stop + width]
         return FoldMoments([m.take(at) for m in self.parts.parts], a.stop - a.start, None)
 
-    def cka(self, engine: Engine) -> Floats:
+    def cka(self, engine: Engine = LOCAL) -> Floats:
         """Debiased CKA, which needs one more pass: products of the squared lengths of the rows."""
         starts = [[s.start for s in side] for side in (self.x, self.y)]
         about = _Lengths([self.all.mean_x, self.all.mean_y], starts)

@@ -105,8 +105,7 @@ def compare_models(
     names : two of str, optional
         Names of the models in the output, also as one text with a comma. Default: the names of their files.
     engine : {"local", "dask"}, address or Engine, optional
-        Where the passes over the extracted rows run: this process by default, a Dask cluster of this machine's cores, or the
-        cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
+        Where the passes over the extracted rows run, as in `compare`. The models run in this process.
     progress : bool or function, default=False
         Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
     **options
