@@ -20,6 +20,7 @@ from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import attribution
+from nearid.questions.deconfound.cleaning import fit_cleaner
 from nearid.questions.deconfound.classifiers import (
     PUBLISHED,
     TREES,
@@ -29,7 +30,7 @@ from nearid.questions.deconfound.classifiers import (
     hoyer,
     learn,
 )
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
+from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Condition, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
@@ -162,10 +163,9 @@ def _measure(
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
             results[name] = ConditionResult(condition, follows, *_near(design, some, x), doubts)
             if plan.drop is not None and name == "ica":
-                which = follows.kept(plan.drop)
-                near = _near(design, some, x[:, which])
-                own = tuple(doubts[k] for k in which)
-                results["kept"] = ConditionResult(condition.some(which, "kept"), follows.take(which), *near, own)
+                clean = ComponentRows(design.rows, _without_batch(plan, design, condition, np.arange(design.n)))
+                left = attribution(clean, *codes, control=design.control, blocks=design.blocks)
+                results["kept"] = ConditionResult(clean.condition, left, *_near(design, some, clean.take(some)))
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"
@@ -187,6 +187,14 @@ def _measure(
         tuple(design.batches.names[c] for c in design.batches.codes[drawn]),
     )
     return results, scores, drawings
+
+
+def _without_batch(plan: Plan, design: Design, condition: Condition, places: np.ndarray) -> Condition:
+    """The condition of cleaned rows; the cleaning is fitted on rows at `places`."""
+    assert plan.drop is not None and condition.matrix is not None
+    cleaner = fit_cleaner(design, places, plan.drop, seed=plan.random_state)
+    away = (condition.matrix @ cleaner.mixing[:, cleaner.dropped]) @ cleaner.components[cleaner.dropped]
+    return replace(condition, name="kept", matrix=condition.matrix - away)
 
 
 def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicates]:
@@ -212,7 +220,7 @@ def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Ta
 def score_tasks(
     plan: Plan, design: Design, components: ComponentRows, tasks: list[Task], dropping: bool, tick: Callable[[], object]
 ) -> dict[Key, list[Scores]]:
-    """Scores of all splits under one condition; with `dropping`, without its technical components."""
+    """Scores of all splits under one condition; with `dropping`, of rows that are cleaned as their training rows say."""
     most = max((len(split.rows) for _, _, split in tasks), default=1)
     workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * most * components.width)))
     threads = cores() // workers
@@ -234,14 +242,9 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
     key, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
-    used = np.arange(components.width)
     if dropping:
-        # Judged only on the training rows.
-        assert plan.drop is not None
-        control = None if design.control is None else 0
-        batches = design.batches.codes[train]
-        wells = None if design.blocks is None else design.blocks[train]
-        used = attribution(components, positive.astype(np.intp), batches, train, control, wells).kept(plan.drop)
+        components = replace(components, condition=_without_batch(plan, design, components.condition, train))
+    used = np.arange(components.width)
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)

@@ -16,11 +16,11 @@ from nearid.base.options import Bound, Count, Seed, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
-from nearid.questions.deconfound.attribution import Drop
 from nearid.questions.deconfound.classifiers import check_boosting
 from nearid.questions.deconfound.cleaned import check_cleaned, model_folder, write_cleaned, write_model
 from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner
 from nearid.questions.deconfound.design import Design, open_design
+from nearid.questions.deconfound.directions import Drop
 from nearid.questions.deconfound.evaluate import evaluate
 from nearid.questions.deconfound.inputs import Nonfinite
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Plan, named
@@ -231,10 +231,9 @@ def _cleaned(
 ) -> Deconfounding:
     """The result with the cleaning: fitted on all rows, judged on rows that it was not fitted on, and written."""
     names = column_names(design.rows)
-    options: dict[str, Any] = {"most": plan.max_rows, "n_components": plan.n_components, "seed": plan.random_state}
     tick = progress("what cleaning costs", 2 * plan.folds)
-    judged = cost(design, drop, folds=plan.folds, tick=tick, **options)
-    cleaner = fit_cleaner(design, np.arange(design.n), drop, **options)
+    judged = cost(design, drop, folds=plan.folds, most=plan.max_rows, seed=plan.random_state, tick=tick)
+    cleaner = fit_cleaner(design, np.arange(design.n), drop, seed=plan.random_state)
     cleaning = described(cleaner, names, drop, judged)
     alerts = list(result.alerts)
     if not cleaning.dropped:
