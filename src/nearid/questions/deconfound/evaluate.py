@@ -20,7 +20,6 @@ from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import attribution
-from nearid.questions.deconfound.cleaning import fit_cleaner
 from nearid.questions.deconfound.classifiers import (
     PUBLISHED,
     TREES,
@@ -30,6 +29,7 @@ from nearid.questions.deconfound.classifiers import (
     hoyer,
     learn,
 )
+from nearid.questions.deconfound.cleaning import fit_cleaner
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Condition, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
@@ -90,7 +90,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     with timer.stage("moments"):
         tick = progress("moments", len(blocks(*design.rows.shape)))
         moments, _ = row_moments(design.rows, engine=engine, tick=tick)
-    codes, rare = chosen(design, plan.perturbations, plan.min_rows)
+    codes, rare = chosen(design, plan.perturbations, plan.min_rows, plan.random_state)
     against, unsplit = contrasts(design, codes, plan.directions, plan.folds, plan.random_state)
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
@@ -220,10 +220,13 @@ def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Ta
 def score_tasks(
     plan: Plan, design: Design, components: ComponentRows, tasks: list[Task], dropping: bool, tick: Callable[[], object]
 ) -> dict[Key, list[Scores]]:
-    """Scores of all splits under one condition; with `dropping`, of rows that are cleaned as their training rows say."""
+    """Scores of all splits under one condition; with `dropping`, of rows cleaned as their training rows say."""
     most = max((len(split.rows) for _, _, split in tasks), default=1)
     workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * most * components.width)))
     threads = cores() // workers
+
+    # Cleaned rows differ between splits.
+    components = components if dropping else components.held()
 
     def run(task: Task) -> Scores:
         return _scores(plan, design, components, task, dropping, threads)
@@ -244,18 +247,17 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
     if dropping:
         components = replace(components, condition=_without_batch(plan, design, components.condition, train))
-    used = np.arange(components.width)
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)
         return learn(key.classifier, part, train, positive, plan, threads), which
 
-    whole, _ = first = fit(used)
+    whole, _ = first = fit(np.arange(components.width))
     models = [first]
-    counts = [k for k in plan.top or () if 2 * k <= len(used)] if key.direction == "most" and whole.shares.any() else []
+    counts = plan.top or () if key.direction == "most" and whole.shares.any() else ()
     order = np.argsort(-whole.shares, kind="stable")
     for k in counts:
-        models += [fit(np.sort(used[order[:k]])), fit(np.sort(used[order[k:]]))]
+        models += [fit(np.sort(order[:k])), fit(np.sort(order[k:]))]
     predictions = _predictions(components, test, models)
     batches, count = design.batches.codes[test], len(design.batches.names)
     areas = [auroc(truth, predicted) for predicted in predictions]
