@@ -1,5 +1,6 @@
 """Train classifiers on some batches and judge them on others, for every condition; means and tests."""
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from nearid.questions.deconfound.classifiers import (
     learn,
 )
 from nearid.questions.deconfound.cleaning import fit_cleaner
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Condition, Fitted, fit_conditions
+from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
@@ -152,6 +153,7 @@ def _measure(
     results: dict[str, ConditionResult] = {}
     scores: dict[str, list[dict[Key, list[Scores]]]] = {}
     planes: list[Plane] = []
+    cleaners = _Cleaners(plan, design)
     for name, condition in fitted.conditions.items():
         components = ComponentRows(design.rows, condition)
         dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
@@ -163,7 +165,7 @@ def _measure(
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
             results[name] = ConditionResult(condition, follows, *_near(design, some, x), doubts)
             if plan.drop is not None and name == "ica":
-                clean = ComponentRows(design.rows, _without_batch(plan, design, condition, np.arange(design.n)))
+                clean = cleaners.clean(components, np.arange(design.n))
                 left = attribution(clean, *codes, control=design.control, blocks=design.blocks)
                 results["kept"] = ConditionResult(clean.condition, left, *_near(design, some, clean.take(some)))
         if condition.width > 1 and name in ("pca", "ica"):
@@ -178,7 +180,14 @@ def _measure(
             tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks) * len(turns))
             with timer.stage(f"classifiers, {row}"):
                 scores[row] = [
-                    score_tasks(plan, design, ComponentRows(design.rows, turn), tasks, without_technical, tick)
+                    score_tasks(
+                        plan,
+                        design,
+                        ComponentRows(design.rows, turn),
+                        tasks,
+                        cleaners if without_technical else None,
+                        tick,
+                    )
                     for turn in turns
                 ]
     drawings = Drawings(
@@ -189,12 +198,24 @@ def _measure(
     return results, scores, drawings
 
 
-def _without_batch(plan: Plan, design: Design, condition: Condition, places: np.ndarray) -> Condition:
-    """The condition of cleaned rows; the cleaning is fitted on rows at `places`."""
-    assert plan.drop is not None and condition.matrix is not None
-    cleaner = fit_cleaner(design, places, plan.drop, seed=plan.random_state)
-    away = (condition.matrix @ cleaner.mixing[:, cleaner.dropped]) @ cleaner.components[cleaner.dropped]
-    return replace(condition, name="kept", matrix=condition.matrix - away)
+class _Cleaners:
+    """Conditions of cleaned rows. Labels and classifiers that train on the same rows share the cleaning."""
+
+    def __init__(self, plan: Plan, design: Design) -> None:
+        self._plan, self._design = plan, design
+        self._away: dict[bytes, tuple[Floats, Floats]] = {}
+
+    def clean(self, components: ComponentRows, places: np.ndarray) -> ComponentRows:
+        """Components of cleaned rows; the cleaning is fitted on rows at `places`."""
+        assert self._plan.drop is not None and components.condition.matrix is not None
+        key = hashlib.sha256(places.tobytes()).digest()
+        if key not in self._away:
+            fitted = fit_cleaner(self._design, places, self._plan.drop, seed=self._plan.random_state)
+            self._away[key] = fitted.mixing[:, fitted.dropped], fitted.components[fitted.dropped]
+        mixing, dropped = self._away[key]
+        matrix = components.condition.matrix
+        condition = replace(components.condition, name="kept", matrix=matrix - (matrix @ mixing) @ dropped)
+        return replace(components, condition=condition)
 
 
 def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicates]:
@@ -218,18 +239,23 @@ def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Ta
 
 
 def score_tasks(
-    plan: Plan, design: Design, components: ComponentRows, tasks: list[Task], dropping: bool, tick: Callable[[], object]
+    plan: Plan,
+    design: Design,
+    components: ComponentRows,
+    tasks: list[Task],
+    cleaners: _Cleaners | None,
+    tick: Callable[[], object],
 ) -> dict[Key, list[Scores]]:
-    """Scores of all splits under one condition; with `dropping`, of rows cleaned as their training rows say."""
+    """Scores of all splits under one condition; with `cleaners`, of rows cleaned as their training rows say."""
     most = max((len(split.rows) for _, _, split in tasks), default=1)
     workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * most * components.width)))
     threads = cores() // workers
 
     # Cleaned rows differ between splits.
-    components = components if dropping else components.held()
+    components = components.held() if cleaners is None else components
 
     def run(task: Task) -> Scores:
-        return _scores(plan, design, components, task, dropping, threads)
+        return _scores(plan, design, components, task, cleaners, threads)
 
     scores: dict[Key, list[Scores]] = {}
     # Warning filters are per process, not per thread, so they are set around all fits.
@@ -241,12 +267,14 @@ def score_tasks(
     return scores
 
 
-def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, dropping: bool, threads: int) -> Scores:
+def _scores(
+    plan: Plan, design: Design, components: ComponentRows, task: Task, cleaners: _Cleaners | None, threads: int
+) -> Scores:
     key, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
-    if dropping:
-        components = replace(components, condition=_without_batch(plan, design, components.condition, train))
+    if cleaners is not None:
+        components = cleaners.clean(components, train)
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)

@@ -14,7 +14,6 @@ from nearid.base.options import listed
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.plan import DIRECTIONS
 
-
 # Labels that are evaluated if nothing else is asked for: each takes some hundred classifiers.
 MOST = 20
 ALL_LABELS = "all"
