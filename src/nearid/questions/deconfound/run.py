@@ -239,7 +239,9 @@ def _cleaned(
     alerts = list(result.alerts)
     if not cleaning.dropped:
         alerts.append(
-            Alert("nothing_dropped", "No component is technical by this rule, so the cleaned embedding is the input.")
+            Alert(
+                "nothing_dropped", "No batch component is dropped by this rule, so the cleaned embedding is the input."
+            )
         )
     if out is not None:
         folder = model_folder(out)
