@@ -138,5 +138,5 @@ def test_few_rows_are_enough_where_no_label_has_more():
     codes, alerts = chosen(d, None, None)
     assert [d.labels.names[code] for code in codes] == ["c"]
     assert [alert.code for alert in alerts] == ["few_rows_per_label", "rare_labels"]
-    with pytest.raises(InputError, match="No label has 10 rows: the most frequent one, 'c', has 6. Lower min_rows"):
+    with pytest.raises(InputError, match=r"No label has 10 rows: the most frequent one, .c., has 6\. Lower min_rows"):
         chosen(d, None, 10)
