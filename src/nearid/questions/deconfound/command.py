@@ -29,8 +29,8 @@ QUESTION = Question(
         "numeric columns other than labels, batches, blocks and those that look like metadata.",
         "out": "Write the rows without their technical components to this file, and the model to NAME.model. A table "
         "or .h5ad keeps all else.",
-        "drop": "Components to drop: auto (batch share of at least 5%, above that of the label, significant), a number "
-        "of them, or a share. Default with -o: auto.",
+        "drop": "Batch components to drop: auto (batch share of at least 5%, above that of the label, significant), a "
+        "number of them, or a share. Default with -o: auto.",
         "top": "Numbers k, separated by commas. For each one nearid compares the AUROC from the k most used components "
         "with the AUROC from all others. 0 for none. Default: 5,10,20, without those above half of the components.",
     },

@@ -23,6 +23,8 @@ from nearid.questions.deconfound.plan import CONDITIONS, Plan
 
 # Number of rows that are mapped at a time.
 PIECE = 4096
+# Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
+HELD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,15 @@ class ComponentRows:
     def some(self, which: np.ndarray) -> ComponentRows:
         """Some of the components."""
         return ComponentRows(self.rows, self.condition.some(which))
+
+    def held(self) -> ComponentRows:
+        """The same components, mapped once and kept in memory where they are few."""
+        n = self.rows.shape[0]
+        if 4 * n * self.width > HELD_BYTES:
+            return self
+        every, one = np.arange(self.width), np.ones(self.width)
+        mapped = MemoryRows(self.rows.name, self.take(np.arange(n)))
+        return ComponentRows(mapped, Condition(self.condition.name, np.zeros(self.width), None, every, one))
 
     def take(self, places: np.ndarray) -> Floats:
         """Components of some rows, of shape (len(places), k); full rows are in memory for one piece at a time."""
