@@ -133,7 +133,9 @@ def boost(
     trees, leaves : int
         Number of trees (for each class, if there are more than two) and of leaves in each.
     """
-    seen, other = (np.ascontiguousarray(binned.codes[:, rows]) for rows in (train, unseen))
+    seen = np.ascontiguousarray(binned.codes[:, train])
+    # By latents, as a split asks for one latent of all rows.
+    other = np.ascontiguousarray(binned.codes[:, unseen].transpose(0, 2, 1).reshape(-1, len(unseen)))
     gains = np.zeros(len(seen) * TILE)
     scores = _boost(seen, other, binned.bins, np.asarray(y, dtype=np.float64), classes, trees, leaves, gains)
     return Boosted(scores, gains[: binned.width])
@@ -156,7 +158,9 @@ class Work(NamedTuple):
     totals : ndarray of shape (leaves, 2)
         Sums of the derivatives of each leaf.
     best : ndarray of shape (leaves, 3)
-        Gain, latent and last bin on the left of the best cut of each leaf.
+        Gain, latent and last bin on the left of each split.
+    found : ndarray of shape (leaves, 3)
+        The same of the best cut of each leaf.
     values : ndarray of shape (leaves,)
     """
 
@@ -168,6 +172,7 @@ class Work(NamedTuple):
     scratch: Floats
     totals: Floats
     best: Floats
+    found: Floats
     values: Floats
 
 
@@ -190,6 +195,7 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
     unit = 2.0 ** min(30.0, 51.0 - bits * (2 if packed else 1)) / largest
     curve_unit = unit if classes else 1.0
     slope, curve = np.empty((several, n)), np.ones((several, n))
+    leaf_of = np.empty(other.shape[1], np.uint8)
     work = Work(
         np.empty(n, np.uint32),
         np.empty(n, np.uint32),
@@ -198,6 +204,7 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
         np.empty((leaves, tiles * bins * TILE * (1 if packed else 2))),
         np.empty((4, bins * TILE)),
         np.zeros((leaves, 2)),
+        np.zeros((leaves, 3)),
         np.zeros((leaves, 3)),
         np.zeros(leaves),
     )
@@ -217,8 +224,9 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
                 work.values[leaf] = value
                 for at in range(work.bounds[leaf, 0], work.bounds[leaf, 1]):
                     score[rows[at]] += value
+            _place(other, work.splits, count, leaf_of)
             for at in range(len(predicted)):
-                predicted[at] += work.values[_leaf(other, at, work.splits, count)]
+                predicted[at] += work.values[leaf_of[at]]
         if not grown:
             break
     return made
@@ -254,25 +262,24 @@ def _derive(scores, y, classes, unit, slope, curve):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf(codes, row, splits, count):  # type: ignore[no-untyped-def]
-    """The leaf of a row."""
-    leaf = 0
+def _place(codes, splits, count, leaf_of):  # type: ignore[no-untyped-def]
+    """The leaf of each row."""
+    leaf_of[:] = 0
     for s in range(count - 1):
-        if splits[s, 0] == leaf and codes[splits[s, 1] // TILE, row, splits[s, 1] % TILE] > splits[s, 2]:
-            leaf = s + 1
-    return leaf
+        parent, cut, new, own = np.uint8(splits[s, 0]), np.uint8(splits[s, 2]), np.uint8(s + 1), codes[splits[s, 1]]
+        for at in range(len(leaf_of)):
+            leaf_of[at] = new if (leaf_of[at] == parent) & (own[at] > cut) else leaf_of[at]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: ignore[no-untyped-def]
     """Grow one tree; the number of its leaves. `work.best[s]` is then the cut of split s."""
-    rows, spare, bounds, splits, sums, scratch, totals, best, _ = work
+    rows, spare, bounds, splits, sums, scratch, totals, best, found, _ = work
     n = len(rows)
     for at in range(n):
         rows[at] = at
     bounds[0, 0], bounds[0, 1] = 0, n
     totals[0, 0], totals[0, 1] = slope.sum(), curve.sum()
-    found = np.empty((leaves, 3))
     _fill(sums[0], codes, bins, pack, rows, slope, curve)
     _search(sums[0], bins, pack, n, totals[0], curve_unit, scratch, found[0])
     count = 1
