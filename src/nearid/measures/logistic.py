@@ -21,8 +21,9 @@ STOPS: dict[Scaling, dict[str, Any]] = {
 CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-7, "maxls": 50, "ftol": 0.0, "maxcor": 100}
 # A penalised fit has an optimum that is soon reached.
 PENALISED: dict[str, Any] = {**STOPS["mean"], "maxiter": 1000}
-# A fit that starts at the coefficients for nearly the same rows: where those had not converged, it must not go on for long.
-RESTARTED = 20
+# A fit that starts at the coefficients for nearly the same rows, and of which only the spread of its loss or of its ranks is
+# asked. Where the first fit had not converged, this one must not go on for long either.
+RESTARTED: dict[str, Any] = {"maxiter": 20, "gtol": 1e-3}
 # One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
 WORST = -float(np.log(np.finfo(np.float64).eps))
 # Rows of a block: its scores for some ten classes stay in a core's cache.
@@ -131,7 +132,7 @@ def _minimise(
 
     first = np.zeros(d * classes)
     if start is not None and start.shape == (d, classes):
-        first, stop = start.ravel(), {**stop, "maxiter": RESTARTED}
+        first, stop = start.ravel(), {**stop, **RESTARTED}
     end = minimize(objective, first, jac=True, method="L-BFGS-B", options=stop)
     coefficients = end.x.reshape(d, -1)
     total = sum(float(np.minimum(b.evaluate(coefficients)[2], WORST).sum()) for b in blocks)
