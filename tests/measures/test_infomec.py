@@ -10,7 +10,8 @@ from sklearn.metrics import log_loss
 
 from nearid import InputError
 from nearid.measures import infomec as module
-from nearid.measures.infomec import PRESETS, fit_logistic, infomec
+from nearid.measures.infomec import PRESETS, infomec
+from nearid.measures.logistic import fit_logistic
 from nearid.measures.information import entropy
 
 VERSIONS = {"sum": "sklearn 1.3.0", "mean": "sklearn 1.9.1"}
