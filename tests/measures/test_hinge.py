@@ -9,14 +9,18 @@ from nearid.measures.hinge import _machine, accuracy
 @pytest.mark.parametrize("classes", [2, 4])
 def test_accuracy_is_that_of_scikit_learn(rng, classes):
     codes = rng.integers(0, classes, 300)
-    x = np.column_stack([codes + rng.normal(size=300), rng.normal(size=300), np.abs(codes - 1) + 0.3 * rng.normal(size=300)])
+    x = np.column_stack(
+        [codes + rng.normal(size=300), rng.normal(size=300), np.abs(codes - 1) + 0.3 * rng.normal(size=300)]
+    )
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     fold, right = assign(300, 3, 0), np.zeros(3)
     for k in range(3):
         train, test = fold != k, fold == k
         for j in range(3):
             machine = LinearSVC(C=0.01, class_weight="balanced", dual=False, tol=1e-10, max_iter=10_000)
-            right[j] += np.sum(machine.fit(x[train, j : j + 1], codes[train]).predict(x[test, j : j + 1]) == codes[test])
+            right[j] += np.sum(
+                machine.fit(x[train, j : j + 1], codes[train]).predict(x[test, j : j + 1]) == codes[test]
+            )
     np.testing.assert_allclose(accuracy(x, codes, fold, 3), right / 300)
 
 

@@ -11,8 +11,8 @@ from sklearn.metrics import log_loss
 from nearid import InputError
 from nearid.measures import infomec as module
 from nearid.measures.infomec import PRESETS, infomec
-from nearid.measures.logistic import fit_logistic
 from nearid.measures.information import entropy
+from nearid.measures.logistic import STOPS, fit_logistic
 
 VERSIONS = {"sum": "sklearn 1.3.0", "mean": "sklearn 1.9.1"}
 
@@ -276,7 +276,7 @@ def test_an_intercept_alone_gives_the_log_of_the_number_of_classes(rng):
 
 def test_a_fit_that_hits_the_cap_says_so(rng, monkeypatch):
     _, design, codes = classes(rng)
-    monkeypatch.setitem(module.STOPS, "mean", {**module.STOPS["mean"], "maxiter": 3})
+    monkeypatch.setitem(STOPS, "mean", {**STOPS["mean"], "maxiter": 3})
     fit = fit_logistic(design, codes)
     assert not fit.finished and fit.iterations == 3
 

@@ -259,7 +259,9 @@ def predict(
     return Prediction(np.asarray(fitted.predict(unseen)), importance)
 
 
-def _boost(latents: Binned, y: np.ndarray, train: np.ndarray, test: np.ndarray, classes: bool, trees: int) -> Prediction:
+def _boost(
+    latents: Binned, y: np.ndarray, train: np.ndarray, test: np.ndarray, classes: bool, trees: int
+) -> Prediction:
     from nearid.measures.trees import boost
 
     if not classes:

@@ -127,7 +127,9 @@ def infomec(
         information = _information(design, codes, k, jitter, progress)
     # The intercept of the linear fits.
     design = np.hstack([design, np.ones((len(design), 1))])
-    starts = [None] * len(codes) if earlier is None or earlier.permuted else [earlier.kept.get(n) for n in factors.names]
+    starts = (
+        [None] * len(codes) if earlier is None or earlier.permuted else [earlier.kept.get(n) for n in factors.names]
+    )
 
     def fit(at: int) -> LogisticFit:
         return fit_logistic(design, codes[at], scaling=scaling, converged=converged, start=starts[at])

@@ -21,8 +21,8 @@ STOPS: dict[Scaling, dict[str, Any]] = {
 CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-7, "maxls": 50, "ftol": 0.0, "maxcor": 100}
 # A penalised fit has an optimum that is soon reached.
 PENALISED: dict[str, Any] = {**STOPS["mean"], "maxiter": 1000}
-# A fit that starts at the coefficients for nearly the same rows, and of which only the spread of its loss or of its ranks is
-# asked. Where the first fit had not converged, this one must not go on for long either.
+# A fit that starts at the coefficients for nearly the same rows. Only the spread of its loss, or of its ranks, is used.
+# Where the first fit had not converged, this one must not go on for long either.
 RESTARTED: dict[str, Any] = {"maxiter": 20, "gtol": 1e-3}
 # One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
 WORST = -float(np.log(np.finfo(np.float64).eps))
@@ -76,7 +76,7 @@ def fit_logistic(
     converged : bool
         Go on to the optimum, whatever the scaling.
     start : ndarray of shape (d, classes), optional
-        Coefficients of a fit to nearly the same rows, from which a few steps are taken. Ignored if the classes are others.
+        Coefficients of a fit to nearly the same rows, to take a few steps from. Ignored if the classes are others.
     """
     n = len(design)
     sizes = np.bincount(codes)

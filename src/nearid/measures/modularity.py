@@ -134,7 +134,7 @@ class Kept(NamedTuple):
 def _design(x: Floats) -> Floats:
     """Standardised latents with a column of ones; coordinates of their rows where the latents are more.
 
-    A penalty on the length of the coefficients does not change with the axes, so fits in the span of the rows are the same.
+    A penalty on the length of the coefficients does not depend on the axes: fits in the span of the rows are the same.
     """
     spread = x.std(axis=0)
     z = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -147,7 +147,7 @@ def _design(x: Floats) -> Floats:
 def _areas(
     design: Floats, y: np.ndarray, fold: np.ndarray, folds: int, starts: Sequence[Floats]
 ) -> tuple[dict[int, list[float]], list[Floats]]:
-    """The AUC of each class for every fold that has rows of this class and of others, and the coefficients of each fit."""
+    """The AUC of each class for every fold with rows of this class and of others, and the coefficients of each fit."""
     areas: dict[int, list[float]] = {}
     fitted: list[Floats] = []
     for k in range(folds):

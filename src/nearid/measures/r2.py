@@ -77,7 +77,7 @@ def r2(
     (1.0, 0.5, True)
     """
     if earlier is not None:
-        # Coordinates in the span of the rows serve as latents: penalty, errors and geometry of a map are the same in them.
+        # Coordinates in the span of the rows serve as latents: penalty, errors and geometry of a map stay the same.
         inputs = replace(inputs, latents=earlier.kept[earlier.rows])
     targets = inputs.moments(folds, random_state)
     parts = targets.row_space.parts

@@ -99,8 +99,8 @@ class Earlier(NamedTuple):
     rows : ndarray of int
         Which of the earlier rows the latents are now.
     permuted : bool
-        Whether the factors are permuted, for a chance level. Otherwise rows are left out, for the spread of the value: then
-        only differences between such values matter.
+        Whether the factors are permuted, for a chance level. Otherwise rows are left out, for the spread of the value.
+        Then only differences between such values matter.
     """
 
     kept: Any
@@ -221,10 +221,12 @@ def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]
     - ``f(inputs, *, ...)`` of `Inputs`, whose moments are streamed.
 
     Both give a `Measured`. A function with the parameter `earlier` gets an `Earlier` where `score` computes it again
-    for other rows or for permuted factors. It may then use again what it stored in `Measured.kept`. What is returned is the public function of latents and factors in any form, with the
-    parameters `drop_nonfinite` and `progress` (and `engine`, where rows are streamed). A function with `folds` also
-    gets `blocks`, and passes `factors.block_codes` on to `nearid.folds.assign`. These parameters are described in its
-    docstring with those of the function's own parameters that its docstring leaves out.
+    for other rows or for permuted factors. It may then use again what it stored in `Measured.kept`.
+
+    What is returned is the public function of latents and factors in any form, with the parameters `drop_nonfinite` and
+    `progress` (and `engine`, where rows are streamed). A function with `folds` also gets `blocks`, and passes
+    `factors.block_codes` on to `nearid.folds.assign`. These parameters are described in its docstring with those of the
+    function's own parameters that its docstring leaves out.
 
     Parameters
     ----------

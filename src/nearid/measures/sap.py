@@ -76,7 +76,9 @@ def explained(x: Floats, y: Floats, fold: np.ndarray, folds: int) -> Floats:
         centre, mean = x[train].mean(axis=0), y[train].mean(axis=0)
         seen, unseen, target = x[train] - centre, x[test] - centre, y[test] - mean
         size = np.einsum("ij,ij->j", seen, seen)
-        slope = np.divide(seen.T @ (y[train] - mean), size[:, None], out=np.zeros((len(size), y.shape[1])), where=size[:, None] > 0)
+        slope = np.divide(
+            seen.T @ (y[train] - mean), size[:, None], out=np.zeros((len(size), y.shape[1])), where=size[:, None] > 0
+        )
         # |t - x s|^2 = |t|^2 - 2 s x.t + s^2 |x|^2, for every latent at once.
         whole = float(np.sum(target**2))
         error += whole - 2 * np.sum(slope * (unseen.T @ target), axis=1)

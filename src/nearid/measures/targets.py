@@ -262,7 +262,6 @@ class WideRows:
         parts = [Moments.of(joint[self.fold == k]) for k in range(self.folds)]
         return RowSpace(FoldMoments(parts, rank, self.kept), basis)
 
-
     @property
     def coordinates(self) -> Floats:
         """Coordinates of the rows along the basis of their span, shape (n, r)."""

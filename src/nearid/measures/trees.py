@@ -1,10 +1,10 @@
 """Gradient boosting of shallow trees on latents that are cut into bins once.
 
-The algorithm is that of LightGBM with its defaults (leaf-wise growth, second-order gains, at least 20 rows in a leaf,
-a learning rate of 0.1), for which `dci` was a caller before. Three things make many fits on the same latents cheap:
-bins are made once for all folds and replicates, features stand in tiles of four whose histograms stay in the cache of a
-core, and nothing is allocated within a fit. Gradients are rounded to whole numbers of a small unit. Their sums in float64
-are then exact, so that results depend neither on the order of summation nor on the machine's vector units.
+The algorithm is that of LightGBM with its defaults: leaf-wise growth, gains of second order, at least 20 rows in a leaf,
+a learning rate of 0.1. Scores and gains are the same, except where two cuts are equally good. Three things make many fits
+on the same latents cheap. Bins are made once for all folds and replicates. Latents stand in tiles of four, whose sums
+stay in the cache of a core. Nothing is allocated while trees grow. Gradients are rounded to whole numbers of a small unit,
+so that their sums in float64 are exact. Results then depend neither on the order of summation nor on the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba import njit
 
 from nearid.moments import Floats
 
-# Bins of a latent, and the least number of rows in one: about three in the two thirds of them that a fold of three trains on.
+# Bins of a latent, and the least number of rows in one. A fold of three trains on two thirds: LightGBM's three rows.
 BINS, LEAST_IN_BIN = 127, 5
 # Least number of rows in a leaf, and least sum of second derivatives.
 LEAST_ROWS, LEAST_HESSIAN = 20, 1e-3
@@ -123,7 +123,7 @@ def _bin_ends(counts, ends):  # type: ignore[no-untyped-def]
 
 
 class Boosted(NamedTuple):
-    """Predictions for unseen rows (scores of classes, shape (classes, rows); or (1, rows)), and gains of the latents."""
+    """Predictions for unseen rows, of shape (classes, rows) or (1, rows), and the gain of each latent."""
 
     scores: Floats
     gains: Floats
@@ -323,7 +323,7 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: i
         found[leaf, 0] = found[new, 0] = -np.inf
         if count == leaves or max(left - low, high - left) < 2 * LEAST_ROWS:
             continue
-        # Sums of the smaller side are made, those of the larger are the rest. Tile by tile, as long as they are in the cache.
+        # Sums of the smaller side are made, those of the larger are the rest. Tile by tile, while these are in the cache.
         found[leaf, 0] = found[new, 0] = 0.0
         for t in range(len(codes)):
             if high - left <= left - low:
