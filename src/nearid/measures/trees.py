@@ -1,10 +1,11 @@
 """Gradient boosting of shallow trees on latents that are cut into bins once.
 
-The algorithm is that of LightGBM with its defaults: leaf-wise growth, gains of second order, at least 20 rows in a leaf,
-a learning rate of 0.1. Scores and gains are the same, except where two cuts are equally good. Three things make many fits
-on the same latents cheap. Bins are made once for all folds and replicates. Latents stand in tiles of four, whose sums
-stay in the cache of a core. Nothing is allocated while trees grow. Gradients are rounded to whole numbers of a small unit,
-so that their sums in float64 are exact. Results then depend neither on the order of summation nor on the machine.
+The algorithm is that of LightGBM with its defaults: leaf-wise growth, gains of second order, at least 20 rows in a
+leaf, a learning rate of 0.1. Scores and gains are the same, except where two cuts are equally good. Three things make
+many fits on the same latents cheap. Bins are made once for all folds and replicates. Latents stand in tiles of four,
+whose sums stay in the cache of a core. Nothing is allocated while trees grow. Gradients are rounded to whole numbers of
+a small unit, so that their sums in float64 are exact. Results then depend neither on the order of summation nor on the
+machine.
 """
 
 from __future__ import annotations
@@ -323,7 +324,7 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: i
         found[leaf, 0] = found[new, 0] = -np.inf
         if count == leaves or max(left - low, high - left) < 2 * LEAST_ROWS:
             continue
-        # Sums of the smaller side are made, those of the larger are the rest. Tile by tile, while these are in the cache.
+        # Sums of the smaller side are made, those of the larger are the rest. Tile by tile, as these are in the cache.
         found[leaf, 0] = found[new, 0] = 0.0
         for t in range(len(codes)):
             if high - left <= left - low:
