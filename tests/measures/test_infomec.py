@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from nearid import InputError
-from nearid.measures import infomec as module
+from nearid.measures import infomec as module, logistic
 from nearid.measures.infomec import PRESETS, infomec
 from nearid.measures.information import entropy
 from nearid.measures.logistic import STOPS, fit_logistic
@@ -264,7 +264,7 @@ def test_the_sum_asks_for_more_and_converged_is_the_optimum(rng):
 def test_blocks_change_nothing(rng, monkeypatch):
     _, design, codes = classes(rng)
     whole = fit_logistic(design, codes)
-    monkeypatch.setattr(module, "BLOCK", 128)
+    monkeypatch.setattr(logistic, "BLOCK", 128)
     cut = fit_logistic(design, codes)
     assert cut.iterations == whole.iterations and cut.loss == pytest.approx(whole.loss, abs=1e-11)
 
