@@ -180,7 +180,7 @@ def test_the_input_is_never_written_over(table, tmp_path, nearid_command):
 def test_a_folder_that_cannot_be_written_is_refused_before_work(drawn):
     x, drug, plate, _ = drawn
     # /proc refuses everybody; permissions alone do not stop an administrator.
-    with pytest.raises(InputError, match="c.npy cannot be written into the folder /proc"):
+    with pytest.raises(InputError, match=r"c\.npy cannot be written into the folder /proc"):
         nearid.deconfound(x, drug, plate, out="/proc/c.npy", **QUICK)
 
 
