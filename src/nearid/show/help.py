@@ -166,7 +166,7 @@ class _Plain:
         """Arguments, and options by the title of their group."""
         arguments: list[Entry] = []
         groups: dict[str, list[Entry]] = {title: [] for title in TITLES}
-        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+        for parameter in self.get_params(ctx):
             if getattr(parameter, "hidden", False):
                 continue
             entry = _entry(parameter, ctx)
