@@ -13,6 +13,9 @@ class Inline(Engine):
     def reduce(self, *args, **options):
         raise NotImplementedError
 
+    def map(self, *args, **options):
+        raise NotImplementedError
+
     def each(self, task, items, begun=None):
         for k, item in enumerate(items):
             if begun:
