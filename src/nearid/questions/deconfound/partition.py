@@ -1,7 +1,7 @@
 """How much of the variance is batch, how much label, and how much could be either.
 
-The model is additive: a mean for each batch plus a mean for each label, by least squares. The variance of a component is
-split in four (commonality analysis): what only the batch explains, beyond the label; what only the label explains,
+The model is additive: a mean for each batch plus a mean for each label, by least squares. The variance of a component
+is split in four (commonality analysis): what only the batch explains, beyond the label; what only the label explains,
 beyond the batch; what either explains, because labels and batches occur together; and the rest. With v() for residual
 squares over their degrees of freedom, as in adjusted R2:
 
@@ -59,6 +59,10 @@ class Partition:
     values: Floats
     low: Floats
     high: Floats
+
+    def take(self, which: np.ndarray) -> Partition:
+        """Of some components; the whole stays that of all."""
+        return Partition(self.whole, self.values[:, which], self.low[:, which], self.high[:, which])
 
     def of(self, component: int) -> Shares:
         """Of one component."""
