@@ -174,7 +174,7 @@ def _verdict(result: Deconfounding, test: Paired) -> tuple[str, str]:
     if test.p_holm < LEVEL:
         return ("helped" if d.value > 0 else "did harm"), figures
     if d.high > LITTLE:
-        return "may or may not help: the interval is wide", figures
+        return "may or may not help", figures
     return ("made no difference" if d.low >= -LITTLE else "did not help"), figures
 
 
@@ -184,9 +184,10 @@ def _technical(result: Deconfounding) -> str:
     if result.cleaning is not None and result.cleaning.dropped:
         # The components that the cleaned table lacks, which are not those of the condition.
         c, first = result.cleaning, result.cleaning.dropped[0]
+        follow = f"{'follows' if len(c.dropped) == 1 else 'follow'} the batch rather than the label"
+        strongest = _strongest(first.component, first.batch, first.label, first.features)
         return (
-            f"Technical: {len(c.dropped)} of {counted(c.components, 'component')} of the cleaning "
-            f"{'follows' if len(c.dropped) == 1 else 'follow'} the batch rather than the label. {_strongest(first.component, first.batch, first.label, first.features)}"
+            f"Technical: {len(c.dropped)} of {counted(c.components, 'component')} of the cleaning {follow}. {strongest}"
         )
     if ica is None:
         return ""
