@@ -292,7 +292,7 @@ class Deconfounding(Result):
         drop_technical : bool
             Leave out the components that are named technical.
         key : str, optional
-            Entry to read, as in `deconfound`.
+            Entry to read, as in `deconfound`. Default for AnnData: the entry that was evaluated.
 
         Returns
         -------
@@ -300,7 +300,8 @@ class Deconfounding(Result):
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))
-        rows, evaluated = open_again(X, key, self.columns), self.conditions[condition]
+        rows = open_again(X, key, self.columns, self.provenance["options"]["key"])
+        evaluated = self.conditions[condition]
         if rows.shape[1] != self.width:
             raise InputError(
                 f"{rows.name} has {rows.shape[1]} columns, but {self.width} columns were evaluated. Give "
