@@ -226,7 +226,7 @@ def _cleaned(result: Deconfounding) -> str:
             f"{fixed(cost.label_before.value)} ({signed(cost.label_change)})"
         )
     return (
-        f"Cleaned: without the {len(c.dropped)} components the batch of other rows is predicted with AUROC "
+        f"Cleaned: without {'this component' if len(c.dropped) == 1 else 'these components'} the batch of other rows is predicted with AUROC "
         f"{fixed(cost.batch_after.value)} instead of {fixed(cost.batch_before.value)}{label}."
     )
 
