@@ -26,8 +26,8 @@ ENDLESS = 200
 # What somebody may copy is never shortened: --option VALUE and option='value', whatever it has in quotation marks.
 _QUOTED = r"""'[^']*'|"[^"]*\""""
 _COPIED = rf"""(?<![^\s(])(?:--[\w-]+[ ](?:{_QUOTED}|[^\s'"])+|\w+=(?:{_QUOTED}|\[[^\]]*\]))"""
-# Lines of alerts in a brief view, and where a sentence ends: before a capital letter, not within figures or names.
-ALERT_LINES = 8
+# Lines of all alerts in a brief view, and of one; where a sentence ends: before a capital letter, not within figures.
+ALERT_LINES, ONE_ALERT = 8, 3
 _NEXT_SENTENCE = re.compile(r"(?<=[.)])\s+(?=[A-Z])")
 _ENDLESS_NAME = re.compile(rf"{_COPIED}|(?P<name>[^\s,]{{{ENDLESS + 1},}})")
 
@@ -65,7 +65,11 @@ def _brief(view: View, width: int) -> list[Text]:
     shown: list[Text] = []
     lines = 0
     for alert in view.alerts:
-        sentence = Text(_line(f"! {_NEXT_SENTENCE.split(alert.message)[0]}"), style="yellow")
+        first = _line(f"! {_NEXT_SENTENCE.split(alert.message)[0]}")
+        if len(first) > ONE_ALERT * (width - 10):
+            # Lists of names can be long.
+            first = f"{first[: ONE_ALERT * (width - 10)].rpartition(' ')[0]} ..."
+        sentence = Text(first, style="yellow")
         lines += len(sentence.wrap(Console(width=width), width))
         if lines > ALERT_LINES:
             break

@@ -225,9 +225,10 @@ def _cleaned(result: Deconfounding) -> str:
             f", and the label in new batches with {fixed(cost.label_after.value)} instead of "
             f"{fixed(cost.label_before.value)} ({signed(cost.label_change)})"
         )
+    these = "this component" if len(c.dropped) == 1 else "these components"
     return (
-        f"Cleaned: without {'this component' if len(c.dropped) == 1 else 'these components'} the batch of other rows is predicted with AUROC "
-        f"{fixed(cost.batch_after.value)} instead of {fixed(cost.batch_before.value)}{label}."
+        f"Cleaned: without {these} the batch of other rows is predicted with AUROC {fixed(cost.batch_after.value)} "
+        f"instead of {fixed(cost.batch_before.value)}{label}."
     )
 
 
