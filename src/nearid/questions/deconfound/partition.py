@@ -66,8 +66,8 @@ class Partition:
 
     def of(self, component: int) -> Shares:
         """Of one component."""
-        ends = (self.values[:, component], self.low[:, component], self.high[:, component])
-        return Shares(*(Estimate(*map(float, each), of=OVER) for each in zip(*ends, strict=True)))
+        ends = zip(self.values[:, component], self.low[:, component], self.high[:, component], strict=True)
+        return Shares(*(Estimate(float(value), float(low), float(high), of=OVER) for value, low, high in ends))
 
 
 def partition(units: Cells, weights: Floats | None = None, *, seed: int = 0) -> Partition:
