@@ -182,13 +182,11 @@ def _technical(result: Deconfounding) -> str:
     """Which components are technical, and which columns they are made of."""
     ica = result.conditions.get("ica")
     if result.cleaning is not None and result.cleaning.dropped:
-        # The components that the cleaned table lacks, which are not those of the condition.
+        # The components that the cleaned table lacks, which are not the independent ones.
         c, first = result.cleaning, result.cleaning.dropped[0]
         follow = f"{'follows' if len(c.dropped) == 1 else 'follow'} the batch rather than the label"
         strongest = _strongest(first.component, first.batch, first.label, first.features)
-        return (
-            f"Technical: {len(c.dropped)} of {counted(c.components, 'component')} of the cleaning {follow}. {strongest}"
-        )
+        return f"Technical: {len(c.dropped)} of {counted(c.components, 'batch component')} {follow}. {strongest}"
     if ica is None:
         return ""
     a = ica.components

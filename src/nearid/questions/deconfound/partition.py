@@ -60,10 +60,6 @@ class Partition:
     low: Floats
     high: Floats
 
-    def take(self, which: np.ndarray) -> Partition:
-        """Of some components; the whole stays that of all."""
-        return Partition(self.whole, self.values[:, which], self.low[:, which], self.high[:, which])
-
     def of(self, component: int) -> Shares:
         """Of one component."""
         ends = zip(self.values[:, component], self.low[:, component], self.high[:, component], strict=True)

@@ -360,7 +360,7 @@ def _technical_features(result: Deconfounding) -> list[Figure]:
     made: list[tuple[int, float, Sequence[tuple[str, float]]]]
     if result.cleaning is not None and result.cleaning.dropped:
         made = [(d.component, d.batch, d.features) for d in result.cleaning.dropped[:FEATURED]]
-        which = "that the cleaned table lacks"
+        which = "that the cleaned table lacks (batch components)"
     elif "ica" in result.conditions:
         ica = result.conditions["ica"]
         order = sorted(ica.features.of_each, key=lambda k: -ica.components.batch[k])[:FEATURED]
