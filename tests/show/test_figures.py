@@ -5,7 +5,7 @@ import html
 import numpy as np
 import pytest
 
-from nearid.show.figures import Cloud, Curve, HeatMap, Lines, Panels, wrapped
+from nearid.show.figures import EDGE, Cloud, Curve, HeatMap, Lines, Panels, Scatter, wrapped
 
 
 def _contrast(one, other):
@@ -64,3 +64,45 @@ def test_names_and_values_of_a_heat_map_have_room():
     # Values of twelve collide in half of the page, of forty also in the whole.
     assert drawn(12, "h.") == (True, True, 0)
     assert drawn(40, "h.") == (True, False, -45)
+
+
+def _placed(drawing, axis=""):
+    """All points of a drawing, the ends of both axes, and how many points lie at the edge."""
+    traces = [t for t in drawing["data"] if t.get("xaxis", "x") == f"x{axis}"]
+    points = [(x, y) for t in traces for x, y in zip(t["x"], t["y"], strict=True) if x is not None]
+    edge = sum(len(t["x"]) for t in traces if t.get("meta") == EDGE)
+    return points, [drawing["layout"][f"{d}axis{axis}"].get("range") for d in "xy"], edge
+
+
+def test_outliers_do_not_squash_a_scatter(rng):
+    x, y = rng.normal(size=(2, 500))
+    x[:2], y[3] = (1e4, -300), 1e5
+    points, (across, up), edge = _placed(
+        Scatter("", "", "x", "y", {"a": (x[:400], y[:400]), "b": (x[400:], y[400:])}).draw()
+    )
+    assert edge == 3 and len(points) == 500
+    assert all(across[0] < a < across[1] and up[0] < b < up[1] for a, b in points)
+    # The middle of the points has at least half of either axis.
+    for ends, values in ((across, x), (up, y)):
+        low, high = np.quantile(values, [0.01, 0.99])
+        assert high - low > 0.4 * (ends[1] - ends[0])
+    # In a panel too; one without outliers keeps its own axes.
+    panels = Panels("", "", [Cloud("far", {"": (x, y)}), Cloud("near", {"": (x[10:], y[10:])})], 2).draw()
+    assert _placed(panels)[2] == 3 and _placed(panels)[1] == [across, up]
+    assert _placed(panels, "2")[1:] == ([None, None], 0)
+    assert panels["layout"]["showlegend"]
+
+
+def test_clouds_that_are_merely_wide_are_drawn_whole(rng):
+    for x in (
+        rng.normal(size=2000),
+        rng.uniform(size=400),
+        np.repeat([0.0, 1.0], 60),
+        np.zeros(90),
+        np.arange(9.0) ** 9,
+    ):
+        drawing = Scatter("", "", "x", "y", {"a": (x, x)}).draw()
+        assert len(drawing["data"]) == 1 and "range" not in drawing["layout"]["xaxis"]
+    # A curve may lead to the point that lies far away.
+    far = np.append(rng.normal(size=99), 1e6)
+    assert "range" not in Scatter("", "", "x", "y", {"a": (far, far)}, {"theory": (far, far)}).draw()["layout"]["xaxis"]

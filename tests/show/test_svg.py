@@ -11,7 +11,19 @@ import pytest
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
 from nearid.show import figures
-from nearid.show.figures import Cloud, Curve, Dots, HeatMap, Lines, Panels, Pictures, Scatter, Text, scatter_matrix
+from nearid.show.figures import (
+    Bars,
+    Cloud,
+    Curve,
+    Dots,
+    HeatMap,
+    Lines,
+    Panels,
+    Pictures,
+    Scatter,
+    Text,
+    scatter_matrix,
+)
 from nearid.show.svg import Axis, Picture, picture, points, svg
 
 EVIL = "<b>&\"'\x00\x1b\udcff\ufffe\uffff"
@@ -192,6 +204,8 @@ EMPTY = [
     Lines("t", "", "x", "y", {"a": Curve([1.0], [np.nan])}, log=True, log_x=True),
     Scatter("t", "", "x", "y", {}),
     Scatter("t", "", "x", "y", {"a": ([], [])}, {"b": ([], [])}, names={"a": []}, labels=1),
+    Bars("t", "", "x", [], {}),
+    Bars("t", "", "x", ["r"], {"a": [np.nan]}),
     Dots("t", "", "x", [], {}),
     Dots("t", "", "x", ["r"], {"a": [None]}),
     HeatMap("t", "", {}, [], []),
@@ -215,6 +229,31 @@ def test_every_kind_of_figure_is_tried_without_data():
 def test_a_figure_without_data_has_its_title_and_axes(figure):
     for width in (400, 1000):
         assert words(svg(figure.draw(), width, figure.title))[0] == "t"
+
+
+def test_bars_begin_where_the_part_before_them_ends():
+    chart = Bars("t", "", "share", ["whole", "<b>"], {"batch": [0.25, 0.5], "label": [0.5, -0.5]}, ends=(-1, 1))
+    drawn = svg(chart.draw(), 1000, "t")
+    bars = [(float(r.get("x")), float(r.get("width")), r.get("y")) for r in elements(drawn, "rect")]
+    whole, other = bars[0::2], bars[1::2]
+    assert whole[1][0] == pytest.approx(sum(whole[0][:2]), abs=0.2) and whole[1][1] == pytest.approx(
+        2 * whole[0][1], 0.01
+    )
+    # To the left of zero, where the other part begins.
+    assert sum(other[1][:2]) == pytest.approx(other[0][0], abs=0.2) and other[0][1] == pytest.approx(other[1][1], 0.01)
+    assert {"whole", "<b>", "batch", "label", "share"} <= set(words(drawn))
+    assert len({y for *_, y in bars}) == 2
+    # Nothing is drawn beyond the ends of the axis.
+    cut = svg(Bars("t", "", "x", ["r"], {"a": [3.0]}, ends=(0, 1)).draw(), 1000)
+    (bar,) = elements(cut, "rect")
+    assert float(bar.get("x")) + float(bar.get("width")) <= 1000
+
+
+def test_a_single_group_names_the_crosses_at_the_edge():
+    x = np.append(np.linspace(-1, 1, 99), 1e6)
+    drawn = svg(Scatter("", "", "x", "y", {"": (x, x)}).draw(), 500)
+    assert "1 point beyond the edge" in words(drawn)
+    assert "beyond" not in svg(Scatter("", "", "x", "y", {"": (x[:99], x[:99])}).draw(), 500)
 
 
 def test_rows_of_dots_are_never_thinned():

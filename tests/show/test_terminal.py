@@ -36,3 +36,20 @@ def test_the_middle_of_endless_names_is_left_out():
 def test_what_can_be_copied_is_never_shortened(columns):
     remedy = f"To leave them out: {typed_exclude(columns)}."
     assert remedy in text(View("q", "s", "h", alerts=[Alert("odd", remedy)]), 2000)
+
+
+def test_a_brief_view_has_the_first_sentences_and_says_how_to_see_the_rest():
+    names = ", ".join(f"'Cells_Texture_{k}'" for k in range(200))
+    alerts = [
+        Alert("long", f"Columns with NaN are left out: {names}. Choose otherwise with --nonfinite rows."),
+        Alert("short", "3 of 4 batches (v1.2) have one label. Name another column."),
+        *(Alert(f"more{k}", f"Alert {k}. What to do.") for k in range(20)),
+    ]
+    tables = [Table("open", [Column("a")], [Row(["seen"])]), Table("closed", [Column("a")], [Row(["x"])], folded=True)]
+    view = View("q", "s", "h", alerts=alerts, tables=tables, facts={"fact": "of it"}, brief=True)
+    short, whole = text(view, 100), text(view, 100, everything=True)
+    lines = [line for line in short.splitlines() if line.startswith(("!", "'"))]
+    assert lines[0].startswith("! Columns with NaN are left out: 'Cells_Texture_0'") and len(lines) <= 8
+    assert "..." in short and "! 3 of 4 batches (v1.2) have one label.\n" in short and "Name another" not in short
+    assert "closed" not in short and "fact" not in short and "1 more table, " in short and ": --all." in short
+    assert all(part in whole for part in ("closed", "fact: of it", "'Cells_Texture_199'", "Name another", "Alert 19"))

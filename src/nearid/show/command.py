@@ -41,6 +41,7 @@ REPORT = typer.Option("--report", help="Write an HTML report to this file.", ric
 INTERACTIVE = typer.Option(
     "--interactive", help="Make the figures of --report interactive. The page grows by 5 MB.", rich_help_panel=OUTPUT
 )
+ALL = typer.Option("--all", help="Print all tables, also those that the page folds.", rich_help_panel=OUTPUT)
 QUIET = typer.Option("--quiet", "-q", help="Print only errors on stderr, no progress.", rich_help_panel=OUTPUT)
 
 
@@ -138,7 +139,7 @@ class Question:
 def command(function: Callable[..., Any], question: Question) -> Callable[..., None]:
     """A function for Typer with the arguments and options of a public function.
 
-    `--json`, `--report`, `--interactive` and `--quiet` come with every question.
+    `--all`, `--json`, `--report`, `--interactive` and `--quiet` come with every question.
     """
     converters: dict[str, Callable[[str, Any], Any]] = {}
     parameters: list[inspect.Parameter] = []
@@ -162,6 +163,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
                 parameters.append(_made(parameter, kind, texts.get(name, ""), question))
     defaults = {parameter.name: parameter.default for parameter in parameters}
     parameters += [
+        _parameter("everything", bool, ALL, False),
         _parameter("as_json", bool, JSON, False),
         _parameter("report", Path | None, REPORT, None),
         _parameter("interactive", bool, INTERACTIVE, False),
@@ -173,7 +175,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
         from nearid.base.streams import stdout_to_stderr
 
         as_json, report, quiet = given.pop("as_json"), given.pop("report"), given.pop("quiet")
-        interactive = given.pop("interactive")
+        interactive, everything = given.pop("interactive"), given.pop("everything")
         if report is not None:
             _check_report(report, given.get(question.makes))
         positional = given.pop("arguments", [])
@@ -198,7 +200,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
         from nearid.show.deliver import answer
 
         written = question.done(given) if question.done else ""
-        answer(result, as_json, report, written, quiet, interactive)
+        answer(result, as_json, report, written, quiet, interactive, everything)
 
     run.__name__, run.__doc__ = function.__name__, _text(function, question.summary)
     run.guide = Guide(question.page, question.examples)  # type: ignore[attr-defined]

@@ -43,7 +43,13 @@ def show_path(path: str | os.PathLike[str]) -> None:
 
 
 def answer(
-    result: Any, as_json: bool, report: Path | None, written: str = "", quiet: bool = False, interactive: bool = False
+    result: Any,
+    as_json: bool,
+    report: Path | None,
+    written: str = "",
+    quiet: bool = False,
+    interactive: bool = False,
+    everything: bool = False,
 ) -> None:
     """Write the report where one is wanted, then print a result as JSON or as tables.
 
@@ -58,6 +64,8 @@ def answer(
         Whether stderr stays empty.
     interactive : bool
         Whether the figures of the report can be zoomed.
+    everything : bool
+        Whether folded tables are printed too.
     """
     from nearid.show.terminal import render
 
@@ -70,7 +78,7 @@ def answer(
         if as_json:
             show_json(result.to_dict())
         else:
-            show(lambda width: render(result.view, width))
+            show(lambda width: render(result.view, width, everything))
         if not quiet:
             for note in [*resumed, *notes]:
                 say(note)

@@ -33,6 +33,8 @@ NAME, FEW, MANY = 40, 100, 2000
 HALF_CHARACTERS, WHOLE_CHARACTERS = 50, 130
 # Numbers of this size and above leave no room for an axis below the largest float: they are left out like NaN.
 BEYOND = 1e300
+# From so many points on, an axis leaves out points that lie far from the middle 98%: more than half of their range.
+CROWD, MIDDLE, FAR = 50, (0.01, 0.99), 0.5
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,8 @@ class Scatter(Figure):
     def draw(self) -> Drawing:
         """A colour for each group of points; curves in grey, told apart by their dashes."""
         data: list[dict[str, Any]] = []
+        # Curves may lead to the points that lie far away.
+        frame = Frame.of(self.points.values()) if not self.curves else Frame(None, None)
         for k, (name, (x, y)) in enumerate(self.points.items()):
             colour = self.colours.get(name, PALETTE[k % len(PALETTE)])
             data.append(
@@ -201,8 +205,7 @@ class Scatter(Figure):
                     "type": "scattergl" if len(x) > MANY else "scatter",
                     "mode": "markers",
                     "name": wrapped(name, NAME),
-                    "x": _listed(x),
-                    "y": _listed(y),
+                    **frame.inside(x, y),
                     "marker": {
                         "size": 8 if len(x) <= FEW else 4,
                         "opacity": 0.75,
@@ -224,7 +227,14 @@ class Scatter(Figure):
                     "line": line,
                 }
             )
-        return figure(data, self.x, self.y, **_legend_below([*self.points, *self.curves], 340))
+        edge = frame.edge(self.points.values())
+        layout = _legend_below([*self.points, *self.curves, *(trace["name"] for trace in edge)], 340)
+        axes = {
+            axis: {"title": {"text": title}, "automargin": True, "range": list(ends)}
+            for axis, title, ends in (("xaxis", self.x, frame.x), ("yaxis", self.y, frame.y))
+            if ends is not None
+        }
+        return figure([*data, *edge], self.x, self.y, **layout, **axes)
 
     def _named(self, group: str, colour: str) -> dict[str, Any]:
         """What the points of a group are called: beside the first of them, and wherever one is pointed at."""
@@ -236,6 +246,64 @@ class Scatter(Figure):
             return hover
         beside = {"mode": "markers+text", "text": names[: self.labels], "textposition": "top center"}
         return hover | beside | {"textfont": {"size": 10, "color": colour}}
+
+
+@dataclass(frozen=True)
+class Bars(Figure):
+    """A bar for each row, of parts one after the other: those above 0 to the right, those below 0 to the left.
+
+    Attributes
+    ----------
+    x : str
+        Name of the axis.
+    rows : sequence of str
+        Names of the bars, from the top.
+    parts : mapping
+        By the name of the part, a number for every row; NaN where a row does not have it.
+    colours : mapping
+        Of parts that have one of their own.
+    ends : tuple of float, optional
+        Where the axis begins and ends; around the bars by default.
+    name_width : int
+        Characters of a row's name before it is broken.
+    """
+
+    x: str
+    rows: Sequence[str]
+    parts: Mapping[str, Numbers]
+    colours: Mapping[str, str] = field(default_factory=dict)
+    ends: tuple[float, float] | None = None
+    name_width: int = 40
+
+    def draw(self) -> Drawing:
+        """Rows from the top, a colour for each part."""
+        names = [wrapped(name, self.name_width) for name in _distinct(self.rows)]
+        right, left = np.zeros(len(names)), np.zeros(len(names))
+        data: list[dict[str, Any]] = []
+        for k, (name, given) in enumerate(self.parts.items()):
+            values = np.asarray(given, dtype=float)
+            there = np.abs(values) < BEYOND
+            values = np.where(there, values, 0.0)
+            base = np.where(values >= 0, right, left)
+            right, left = right + np.maximum(values, 0), left + np.minimum(values, 0)
+            data.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": wrapped(name, NAME),
+                    "y": [row for row, known in zip(names, there, strict=True) if known],
+                    "x": _listed(values[there]),
+                    "base": _listed(base[there]),
+                    "marker": {"color": self.colours.get(name, PALETTE[k % len(PALETTE)])},
+                }
+            )
+        across: dict[str, Any] = {"title": {"text": self.x}, "automargin": True, "zerolinewidth": 2}
+        across |= {"rangemode": "tozero"} if self.ends is None else {"range": list(self.ends)}
+        lines = {"type": "category", "categoryarray": names, "autorange": "reversed", "automargin": True, "dtick": 1}
+        heights = [TEXT_LINE * (name.count("<br>") + 1) for name in names]
+        # Overlaid: each part says itself where it begins.
+        plot = 40 + len(names) * max([26, *heights])
+        return figure(data, xaxis=across, yaxis=lines, barmode="overlay", **_legend_below(self.parts, plot))
 
 
 @dataclass(frozen=True)
@@ -484,15 +552,15 @@ class Panels(Figure):
         data: list[dict[str, Any]] = []
         layout: dict[str, Any] = {
             "annotations": [],
-            "showlegend": len(groups) > 1,
             "meta": {"panels": len(self.panels)},
         }
+        edges = False
         layout["grid"] = {"rows": high, "columns": self.columns, "pattern": "independent", "xgap": 0.1, "ygap": 0.18}
         for place, panel in enumerate(self.panels, start=1):
             axis = "" if place == 1 else str(place)
-            named = False
+            named = any(len(x) > 0 and isinstance(x[0], str) for x, _ in panel.points.values())
+            frame = Frame.of(panel.points.values()) if not named else Frame(None, None)
             for name, (x, y) in panel.points.items():
-                named = len(x) > 0 and isinstance(x[0], str)
                 colour = self.colours.get(
                     name, TARGET if len(groups) == 1 else PALETTE[groups.index(name) % len(PALETTE)]
                 )
@@ -503,14 +571,18 @@ class Panels(Figure):
                         "name": wrapped(name, NAME),
                         "legendgroup": name,
                         "showlegend": place == 1,
-                        "x": [plain(v) for v in x] if named else _listed(x),
-                        "y": _listed(y),
+                        **({"x": [plain(v) for v in x], "y": _listed(y)} if named else frame.inside(x, y)),
                         "xaxis": f"x{axis}",
                         "yaxis": f"y{axis}",
                         "marker": {"size": 3, "color": colour, "opacity": 0.55},
                         "hoverinfo": "skip",
                     }
                 )
+            # Of several panels the legend says only once what the crosses are.
+            for trace in frame.edge(panel.points.values()):
+                shown, edges = not edges, True
+                place_at = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": EDGE, "showlegend": shown}
+                data.append({**trace, **place_at, **({"name": EDGE} if len(self.panels) > 1 else {})})
             bare = {"showticklabels": self.ticks, "zeroline": False, "automargin": True}
             layout[f"xaxis{axis}"] = {
                 **bare,
@@ -518,14 +590,107 @@ class Panels(Figure):
                 "type": "category" if named else "linear",
             }
             layout[f"yaxis{axis}"] = {**bare, "title": {"text": wrapped(panel.y)}}
+            for direction, ends in (("x", frame.x), ("y", frame.y)):
+                layout[f"{direction}axis{axis}"] |= {} if ends is None else {"range": list(ends)}
             if panel.title:
                 layout["annotations"].append(_above(panel.title, axis))
+        layout["showlegend"] = len(groups) > 1 or edges
         lines = max((note["text"].count("<br>") + 1 for note in layout["annotations"]), default=0)
         layout["margin"] = {"l": 60, "r": 20, "t": 10 + 16 * lines, "b": 70}
         # Below, where no title stands.
         layout["legend"] = {"orientation": "h", "y": -0.08, "yanchor": "top", "itemsizing": "constant"}
         each = max(120, 680 // max(high, 3)) if high > 1 else 250
         return figure(data, height=90 + (each + 16 * lines) * high, **layout)
+
+
+# What the legend of several panels says of points beyond the ends of an axis.
+EDGE = "beyond the edge"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Ends of the axes of a cloud of points, where a few of these lie so far away that they would squash the others.
+
+    Attributes
+    ----------
+    x, y : tuple of float or None
+        Ends of the axis; None where every point has its place.
+    """
+
+    x: tuple[float, float] | None
+    y: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, groups: Iterable[Coordinates]) -> Frame:
+        """The frame of groups of points."""
+        points = list(groups)
+        return cls(*(_ends([np.asarray(group[axis], dtype=float) for group in points]) for axis in (0, 1)))
+
+    def inside(self, x: Numbers, y: Numbers) -> dict[str, list[float | None]]:
+        """Coordinates for a drawing; points beyond the ends have none."""
+        across, up = np.array(x, dtype=float), np.array(y, dtype=float)
+        gone = self._beyond(across, up)
+        across[gone], up[gone] = np.nan, np.nan
+        return {"x": _listed(across), "y": _listed(up)}
+
+    def edge(self, groups: Iterable[Coordinates]) -> list[dict[str, Any]]:
+        """The points beyond the ends, as crosses at the edge of the plane; nothing where there are none."""
+        if self.x is None and self.y is None:
+            return []
+        points = list(groups)
+        across, up = (
+            np.concatenate([np.empty(0), *(np.asarray(group[axis], dtype=float) for group in points)])
+            for axis in (0, 1)
+        )
+        gone = self._beyond(across, up)
+        if not gone.any():
+            return []
+        placed = [
+            values[gone] if ends is None else np.clip(values[gone], *_within(ends))
+            for values, ends in ((across, self.x), (up, self.y))
+        ]
+        count = int(gone.sum())
+        return [
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": f"{count:,} {'point' if count == 1 else 'points'} {EDGE}",
+                "x": _listed(placed[0]),
+                "y": _listed(placed[1]),
+                "marker": {"size": 7, "color": CHANCE, "symbol": "cross"},
+                "hoverinfo": "skip",
+                "meta": EDGE,
+            }
+        ]
+
+    def _beyond(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        gone = np.zeros(len(x), dtype=bool)
+        for values, ends in ((x, self.x), (y, self.y)):
+            if ends is not None:
+                gone |= (values < ends[0]) | (values > ends[1])
+        return gone
+
+
+def _ends(groups: Sequence[np.ndarray]) -> tuple[float, float] | None:
+    """Ends of an axis that shows the middle of all points and a half more on either side; None where that is all."""
+    values = np.concatenate([*groups, np.empty(0)])
+    values = values[np.abs(values) < BEYOND]
+    if len(values) < CROWD:
+        return None
+    low, high = (float(q) for q in np.quantile(values, MIDDLE))
+    room = FAR * (high - low)
+    least, most = float(values.min()), float(values.max())
+    if not room or (least >= low - room and most <= high + room):
+        return None
+    ends = max(least, low - room), min(most, high + room)
+    pad = 0.05 * (ends[1] - ends[0])
+    return ends[0] - pad, ends[1] + pad
+
+
+def _within(ends: tuple[float, float]) -> tuple[float, float]:
+    """Where crosses stand: a little inside of the ends."""
+    inset = 0.015 * (ends[1] - ends[0])
+    return ends[0] + inset, ends[1] - inset
 
 
 def scatter_matrix(title: str, caption: str, across: Mapping[str, Numbers], down: Mapping[str, Numbers]) -> Panels:

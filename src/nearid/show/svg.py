@@ -21,7 +21,7 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.base.files import check_target, write_text
 from nearid.base.printable import printable
-from nearid.show.figures import FEW, MANY, Drawing, Figure, wrapped
+from nearid.show.figures import EDGE, FEW, MANY, Drawing, Figure, wrapped
 
 # Pixels across: the whole page, half of it, and a telephone.
 WHOLE, HALF, PHONE = 1000, 490, 440
@@ -286,6 +286,9 @@ class Plot:
             if trace["type"] == "heatmap":
                 yield from self._heat(trace)
                 continue
+            if trace["type"] == "bar":
+                yield from self._bars(trace)
+                continue
             place = groups.index(trace["offsetgroup"]) - (len(groups) - 1) / 2 if "offsetgroup" in trace else 0
             yield from self._trace(trace, place * step)
         for image in self.images:
@@ -363,6 +366,18 @@ class Plot:
         ends = Axis({"range": [low, max(low, high)]}, [], 0)
         for share, text in ends.ticks(self.height, 40):
             yield _text(left + 17, self._down(share) + 4, text)
+
+    def _bars(self, trace: dict[str, Any]) -> Iterator[str]:
+        """Horizontal bars, each from where it begins; they tell their value where one points at them."""
+        high, colour, name = 0.7 * self.height / max(len(self.y.names), 1), trace["marker"]["color"], trace["name"]
+        for row, base, value in zip(trace["y"], trace["base"], trace["x"], strict=True):
+            start, end = self.at(base, row), self.at(base + value, row)
+            if start is None or end is None or not value:
+                continue
+            left, right = (min(max(x, self.left), self.left + self.width) for x in sorted((start[0], end[0])))
+            place = f'x="{_n(left)}" y="{_n(start[1] - high / 2)}" width="{_n(right - left)}" height="{_n(high)}"'
+            told = _tip(f"{_joined(row)}, {_joined(name)}: {value:.3g}")
+            yield f'<rect {place} fill="{colour}">{told}</rect>'
 
     def _trace(self, trace: dict[str, Any], offset: float) -> Iterator[str]:
         placed = [self.at(x, y) for x, y in zip(trace["x"], trace["y"], strict=True)]
@@ -534,6 +549,7 @@ def _values(traces: Sequence[dict[str, Any]], axis: str) -> list[Any]:
     if axis == "y":
         return values + [0.0 for trace in traces if "fill" in trace]
     for trace in traces:
+        values += [x + base for x, base in zip(trace["x"], trace.get("base", []), strict=False)]
         bars = trace.get("error_x", {"array": [], "arrayminus": []})
         values += [x + up for x, up in zip(trace["x"], bars["array"], strict=False)]
         values += [x - down for x, down in zip(trace["x"], bars["arrayminus"], strict=False)]
@@ -545,7 +561,9 @@ def _legend(
 ) -> tuple[list[str], float]:
     """Names and signs in lines below the plot, and where they end."""
     named = [trace for trace in data if trace.get("name") and trace.get("showlegend", True)]
-    if len(named) < 2 or not layout.get("showlegend", True):
+    # A single group needs no name, unless it is that of the crosses at the edge.
+    alone = len(named) < 2 and not any(trace.get("meta") == EDGE for trace in named)
+    if alone or not layout.get("showlegend", True):
         return [], top + 6
     out: list[str] = []
     x, y, lines = 12.0, top + 14, 1

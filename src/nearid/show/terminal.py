@@ -26,29 +26,60 @@ ENDLESS = 200
 # What somebody may copy is never shortened: --option VALUE and option='value', whatever it has in quotation marks.
 _QUOTED = r"""'[^']*'|"[^"]*\""""
 _COPIED = rf"""(?<![^\s(])(?:--[\w-]+[ ](?:{_QUOTED}|[^\s'"])+|\w+=(?:{_QUOTED}|\[[^\]]*\]))"""
+# Lines of all alerts in a brief view, and of one; where a sentence ends: before a capital letter, not within figures.
+ALERT_LINES, ONE_ALERT = 8, 3
+_NEXT_SENTENCE = re.compile(r"(?<=[.)])\s+(?=[A-Z])")
 _ENDLESS_NAME = re.compile(rf"{_COPIED}|(?P<name>[^\s,]{{{ENDLESS + 1},}})")
 
 
-def text(view: View, width: int = 120) -> str:
+def text(view: View, width: int = 120, everything: bool = False) -> str:
     """A view without colours."""
     buffer = StringIO()
-    Console(file=buffer, width=width, no_color=True).print(render(view, width))
+    Console(file=buffer, width=width, no_color=True).print(render(view, width, everything))
     return buffer.getvalue().rstrip()
 
 
-def render(view: View, width: int) -> RenderableType:
-    """The headline, tables, facts and alerts of a view, for so many columns of text."""
-    head = Text(_line(view.headline), style=f"bold {view.colour}")
+def render(view: View, width: int, everything: bool = False) -> RenderableType:
+    """The headline, tables, facts and alerts of a view, for so many columns of text; folded tables with everything."""
+    # A title that does not fit the frame would be cut, so it becomes the first line.
+    subject = _line(view.subject)
+    fits = len(subject) <= width - 6
+    head = Text("" if fits else f"{subject}\n", style="dim")
+    head.append(_line(view.headline), style=f"bold {view.colour} not dim")
     if view.reason:
-        head.append(f"\n{_lines(view.reason)}", style="default not bold")
+        head.append(f"\n{_lines(view.reason)}", style="default not bold not dim")
     # Not as markup, in which brackets are styles, and names between colons pictures.
-    title = Text(_line(view.subject)) if view.subject else None
+    title = Text(subject) if subject and fits else None
     shown: list[RenderableType] = [Panel(head, title=title, border_style=view.colour)]
     for table in view.tables:
-        if not table.folded:
+        if everything or not table.folded:
             shown += _tables(_printable_table(table), width)
+    if view.brief and not everything:
+        return Group(*shown, *_brief(view, width))
     shown += [Text(_line(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
     return Group(*shown, *(Text(_line(f"! {alert.message}"), style="yellow") for alert in view.alerts))
+
+
+def _brief(view: View, width: int) -> list[Text]:
+    """The first sentences of the first alerts, and what --all shows."""
+    shown: list[Text] = []
+    lines = 0
+    for alert in view.alerts:
+        first = _line(f"! {_NEXT_SENTENCE.split(alert.message)[0]}")
+        if len(first) > ONE_ALERT * (width - 10):
+            # Lists of names can be long.
+            first = f"{first[: ONE_ALERT * (width - 10)].rpartition(' ')[0]} ..."
+        sentence = Text(first, style="yellow")
+        lines += len(sentence.wrap(Console(width=width), width))
+        if lines > ALERT_LINES:
+            break
+        shown.append(sentence)
+    tables, others = sum(table.folded for table in view.tables), len(view.alerts) - len(shown)
+    more = [f"{tables} more {'table' if tables == 1 else 'tables'}"] * bool(tables)
+    more += [f"{others} more {'alert' if others == 1 else 'alerts'}"] * bool(others)
+    more += ["what to do about the alerts"] * bool(shown) + ["details"] * bool(view.facts)
+    hint = f"{', '.join(more)}: --all. Plots: --report FILE.html (save_report)." if more else ""
+    return [*shown, Text(hint, style="dim")] if hint else shown
 
 
 def _lines(text: str) -> str:

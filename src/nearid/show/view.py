@@ -78,7 +78,7 @@ class Table:
     note : str
         A sentence below.
     folded : bool
-        Whether the page shows it on request only, and the terminal not at all.
+        Whether the page shows it on request only, and the terminal only with --all.
     """
 
     title: str
@@ -115,6 +115,11 @@ class View:
     provenance : mapping
     parts : sequence of View
         Sections of the page below this view. The terminal shows this view alone.
+    leading : int
+        So many of the figures stand above the tables of the page.
+    brief : bool
+        Whether the terminal leaves out facts and all but the first sentences of the first alerts, and says that --all
+        shows them.
     """
 
     question: str
@@ -129,6 +134,8 @@ class View:
     method: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence[View] = ()
+    leading: int = 0
+    brief: bool = False
 
     @property
     def all_figures(self) -> list[Figure]:

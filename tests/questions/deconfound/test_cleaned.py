@@ -55,7 +55,7 @@ def test_the_batch_goes_and_the_label_stays(drawn, tmp_path):
     assert len(cleaning.dropped) == 1 and cleaning.dropped[0].batch > 0.5
     assert cleaning.cost.batch_before > 0.75 and cleaning.cost.batch_after < 0.6
     assert abs(float(cleaning.cost.label_change)) < 0.05 and cleaning.cost.label_before > 0.85
-    assert "Cost of cleaning" in str(result) and "kept" in result.conditions
+    assert "Cleaned: without this component the batch" in result.view.reason and "kept" in result.conditions
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])

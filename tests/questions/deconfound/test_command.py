@@ -35,7 +35,10 @@ def test_json_and_report(files):
     assert set(told["conditions"]) == {"base", "ica"} and told["perturbations"]["drug"]["positives"] > 50
     assert (files / "out.html").is_file()
     table = run(files / "x.npy", *meta, *QUICK, "--directions", "most")
-    assert table.exit_code == 0 and "AUROC (logistic regression" in table.stdout
+    assert table.exit_code == 0 and "AUROC within batches" in table.stdout and ": --all." in table.stdout
+    assert len(table.stdout.splitlines()) <= 40 and "AUROC (logistic regression" not in table.stdout
+    every = run(files / "x.npy", *meta, *QUICK, "--directions", "most", "--all")
+    assert every.exit_code == 0 and "AUROC (logistic regression" in every.stdout and ": --all." not in every.stdout
 
 
 def test_blocks_are_a_column_of_the_same_table(files):

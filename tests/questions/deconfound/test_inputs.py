@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import nearid
 from nearid import InputError, open_rows
 from nearid.questions.deconfound.design import open_design
 from nearid.questions.deconfound.inputs import names_from, usable
@@ -94,3 +95,55 @@ def test_values_that_are_not_finite_are_refused_by_name(table):
 def test_a_finite_table_is_used_as_a_whole(rng):
     chosen = usable(open_rows(rng.normal(size=(30, 3)) * 1e300), "least")
     assert len(chosen.rows) == 30 and len(chosen.columns) == 3 and not chosen.alerts
+
+
+@pytest.fixture
+def cells():
+    anndata = pytest.importorskip("anndata", reason="the extra `anndata` is not installed")
+    sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(0)
+    labels, batches = rng.choice(["DMSO", "a"], 120), rng.integers(0, 4, 120).astype(str)
+    x = rng.laplace(size=(120, 4)) + np.outer(labels == "a", [3, 0, 0, 0])
+    obs = pd.DataFrame({"drug": labels, "plate": batches}, index=[f"cell {k}" for k in range(120)])
+    entries = {"obsm": {"X_emb": x, "X_other": 2 * x}, "layers": {"dense": x, "counts": sparse.csr_matrix(x)}}
+    return anndata.AnnData(X=sparse.csr_matrix(x), obs=obs, **entries)
+
+
+QUICK = {"control": "DMSO", "classifiers": "logistic", "directions": "most", "folds": 2, "conditions": "base,ica"}
+
+
+def test_annotated_cells_transform_without_their_key_again(cells, tmp_path):
+    found = nearid.deconfound(cells, "drug", "plate", key="X_emb", **QUICK)
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    expected = found.transform(cells, key="X_emb")
+    for source in (cells, tmp_path / "cells.h5ad"):
+        np.testing.assert_array_equal(found.transform(source), expected)
+    # Another entry may still be named.
+    assert not np.allclose(found.transform(cells, key="X_other"), expected)
+
+
+def test_layers_are_named_and_sparse_matrices_refused_with_what_to_type(cells, tmp_path):
+    import anndata
+
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    expected = nearid.deconfound(cells, "drug", "plate", key="X_emb", **QUICK).mean("base").mean
+    for source in (cells, backed, tmp_path / "cells.h5ad"):
+        assert nearid.deconfound(source, "drug", "plate", key="dense", **QUICK).mean("base").mean == expected
+        for key in ("X", "counts"):
+            with pytest.raises(InputError, match=r"is a sparse matrix.*Name a dense entry instead: key='\w+' \(--key"):
+                nearid.deconfound(source, "drug", "plate", key=key, **QUICK)
+    backed.file.close()
+
+
+def test_apply_finds_the_entry_of_the_cleaned_cells(cells, tmp_path):
+    from typer.testing import CliRunner
+
+    from nearid.cli.commands import app
+
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    nearid.deconfound(cells, "drug", "plate", key="X_emb", out=tmp_path / "clean.npy", drop=1, **QUICK)
+    applied = ["apply", str(tmp_path / "clean.model"), str(tmp_path / "cells.h5ad"), "-o", str(tmp_path / "new.npy")]
+    done = CliRunner().invoke(app, [*applied, "--quiet"])
+    assert done.exit_code == 0, done.output
+    np.testing.assert_allclose(np.load(tmp_path / "new.npy"), np.load(tmp_path / "clean.npy"))

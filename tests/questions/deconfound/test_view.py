@@ -1,15 +1,26 @@
 """What a person sees of deconfounding: the headline, every table and figure."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nearid import deconfound
+from nearid.arrays.memory import MemoryRows
+from nearid.base.alerts import Alert
+from nearid.base.estimate import Estimate
+from nearid.folds import row_moments
+from nearid.questions.deconfound.answer import base_test, headline, sentences
+from nearid.questions.deconfound.conditions import Condition
+from nearid.questions.deconfound.features import correlations
 from nearid.questions.deconfound.paired import MeanScore
-from nearid.questions.deconfound.view import _component_map, _component_scatter, base_test, headline, mean_cell
+from nearid.questions.deconfound.partition import Shares
+from nearid.questions.deconfound.view import _component_map, _component_scatter, mean_cell
 from nearid.show.page import page
-from nearid.show.view import BAD, CAREFUL
+from nearid.show.terminal import text
+from nearid.show.view import BAD, CAREFUL, GOOD
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +36,23 @@ def result():
     return deconfound(x, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
 
 
+@pytest.fixture(scope="module")
+def named():
+    rng = np.random.default_rng(1)
+    labels, batches = rng.choice(["DMSO", "a"], 400), rng.integers(0, 6, 400)
+    x = rng.laplace(size=(400, 4)) + np.outer(labels == "a", [2, 0, 0, 0]) + np.outer(batches % 3, [0, 0, 0, 6])
+    table = pd.DataFrame(x, columns=["Cells_Area", "Cells_Noise", "Nuclei_Noise", "Nuclei_Plate"])
+    quick = {"classifiers": "logistic", "directions": "most", "folds": 3, "conditions": "base,ica"}
+    return deconfound(table, labels, batches, control="DMSO", **quick)
+
+
 def test_all_parts_are_there(result):
     text = page(result.view)
     for part in (
         headline(result),
+        *sentences(result),
+        "Where the variance comes from",
+        "Share of the variance: the embedding in its own scale, and components of PCA + ICA",
         "AUROC (logistic regression, train on most batches)",
         "AUROC (logistic regression, train on one batch)",
         "Sparsity (logistic",
@@ -49,93 +73,187 @@ def test_all_parts_are_there(result):
         assert part in text, part
 
 
-def test_the_headline_answers_the_question(result):
-    test = result.test("base", "ica")
-    second, first = result.mean("ica").mean, result.mean("base").mean
-    new = "in new batches classifiers work"
-    for low, value, high, p, words in (
-        (0.01, 0.1, 0.2, 0.01, f"PCA + ICA helped: {new} better with PCA + ICA than with Base"),
-        (-0.2, -0.1, -0.05, 0.01, f"PCA + ICA did harm: {new} worse with PCA + ICA than with Base"),
-        (-0.015, -0.005, 0.005, 0.2, f"PCA + ICA did not help: {new} equally well with PCA + ICA and with Base"),
-        (-0.2, 0.01, 0.02, 0.2, f"PCA + ICA did not help: {new} no better with PCA + ICA than with Base"),
-        (-0.1, 0.043, 0.244, 0.2, "2 perturbations do not show whether PCA + ICA helps"),
+def changed(result, *, base=None, helped=None, shares=None, alone=1.0):
+    """The result with another test of Base against a guess, of ICA against Base (low, value, high, p), and shares."""
+    recognised, tests = list(result.recognised), list(result.tests)
+    for kind, old, given in (
+        (recognised, base_test(result), base),
+        (tests, result.test("base", "ica", "auroc_within"), helped),
     ):
-        difference = replace(test.difference, low=low, value=value, high=high)
-        changed = replace(test, difference=difference, p=p, p_holm=p)
         # No perturbation is clear on its own: this is of the mean.
-        tests = tuple(changed if t == test else replace(t, p_holm=1.0) for t in result.tests)
-        figures = f"AUROC {second:.3f} vs {first:.3f}, difference {value:+.3f} [{low:.3f}, {high:.3f}]"
-        assert headline(replace(result, tests=tests)).endswith(f". {words} ({figures})")
-    unknown = tuple(replace(t, p=np.nan, p_holm=np.nan) for t in result.tests)
-    assert headline(replace(result, tests=unknown)).endswith(
-        ". PCA + ICA and Base cannot be compared: there are too few splits or perturbations for a test"
-    )
-    assert "Paired test of PCA + ICA against Base over 2 perturbations: p = " in result.view.reason
+        kind[:] = [t if t == old else replace(t, p_holm=alone) for t in kind]
+        if given is not None:
+            low, value, high, p = given
+            difference = replace(old.difference, low=low, value=value, high=high)
+            kind[kind.index(old)] = replace(old, difference=difference, p=p, p_holm=p)
+    variance = result.variance
+    if shares is not None:
+        variance = Shares(*(Estimate(v, v - 0.05, v + 0.05) for v in shares))
+    return replace(result, recognised=tuple(recognised), tests=tuple(tests), variance=variance)
 
 
-def test_the_headline_says_first_whether_anything_is_recognised(result):
-    test = base_test(result)
-    # The test is that of AUROC within batches, of which a guess has 0.5; its mean is the one in the table.
-    assert (test.first, test.second) == ("chance", "base")
-    assert test.difference.value + 0.5 == pytest.approx(result.mean("base", "auroc_within").mean)
-    for low, value, high, p, words in (
+CLEAR, OPEN = (0.4, 0.45, 0.49, 0.001), (-0.1, 0.0, 0.1, 0.9)
+
+
+def test_the_headline_answers_biology_or_batch(result):
+    large, small = (0.1, 0.3, 0.0, 0.6), (0.3, 0.1, 0.0, 0.6)
+    for base, shares, words, colour in (
         (
-            0.4,
-            0.45,
-            0.49,
-            0.001,
-            "Perturbations are recognised in new batches (AUROC within batches 0.950 [0.900, 0.990], a",
+            CLEAR,
+            large,
+            "Mostly biology: perturbations are recognised in new batches, and the label explains more",
+            GOOD,
         ),
         (
-            -0.1,
-            0.0,
-            0.1,
-            0.9,
-            "Perturbations are not clearly recognised in new batches (AUROC within batches 0.500 [0.4",
+            CLEAR,
+            small,
+            "Biology and batch: perturbations are recognised in new batches, but the batch explains",
+            CAREFUL,
         ),
-        (-0.3, -0.2, -0.1, 0.01, "In new batches classifiers do worse than a guess (AUROC within batches 0.300"),
-        (
-            np.nan,
-            0.4,
-            np.nan,
-            np.nan,
-            "Perturbations are recognised in new batches (AUROC within batches 0.900 in all 2 perturbations, a guess",
-        ),
+        (OPEN, small, "Mostly batch: perturbations are not clearly recognised in new batches, and the batch", BAD),
+        (OPEN, large, "Neither is clear: perturbations are not clearly recognised in new batches", CAREFUL),
+        ((-0.3, -0.2, -0.1, 0.01), large, "Batch: in new batches classifiers do worse than a guess", BAD),
+        # Equal in every split.
+        ((np.nan, 0.4, np.nan, np.nan), large, "Mostly biology: perturbations are recognised", GOOD),
+        (CLEAR, (np.nan,) * 4, "Biology: perturbations are recognised in new batches", GOOD),
     ):
-        changed = replace(test, difference=replace(test.difference, low=low, value=value, high=high), p=p)
-        tests = tuple(changed if t == test else replace(t, p_holm=1.0) for t in result.recognised)
-        assert headline(replace(result, recognised=tests)).startswith(words)
+        found = changed(result, base=base, shares=shares)
+        assert headline(found).startswith(words) and found.view.colour == colour
+    assert headline(changed(result, base=CLEAR, shares=large)).endswith("(30% vs 10%)")
+    test = base_test(result)
     single = replace(test, difference=replace(test.difference, low=np.nan, high=np.nan, n=1), p=np.nan)
-    few = "There are too few splits or perturbations to test whether classifiers"
-    assert headline(replace(result, recognised=(single,))).startswith(few)
+    assert headline(replace(result, recognised=(single,))).startswith("There is no clear answer: too few splits")
     assert headline(replace(result, recognised=())).startswith("Biology and batch cannot be separated: no batch")
 
 
-def test_the_headline_does_not_hide_perturbations_that_differ(result):
+def test_the_first_sentence_splits_the_variance(result):
+    shares = changed(result, shares=(0.31, 0.22, -0.02, 0.49))
+    assert sentences(shares)[0] == (
+        "Variance of the embedding: the batch explains 31% [26, 36], the label 22% [17, 27]. Another 0% [0, 3] could "
+        "be either, because labels and batches occur together. 49% [44, 54] is neither."
+    )
+    unknown = replace(result, variance=Shares(*[Estimate(np.nan)] * 4))
+    assert sentences(unknown)[0] == "Variance: there are too few rows to split it between batch and label."
+    # The plate is one column of six, and half of the rest is a label: what was drawn.
+    assert result.variance.batch > 0.2 and sum(float(e) for e in result.variance) == pytest.approx(1)
+
+
+def test_the_second_sentence_says_what_helped_by_the_same_figure(result):
+    test = result.test("base", "ica", "auroc_within")
+    assert test.difference.value == pytest.approx(
+        result.mean("ica", "auroc_within").mean - result.mean("base", "auroc_within").mean
+    )
+    within = base_test(result).difference.value + 0.5
+    assert within == pytest.approx(result.mean("base", "auroc_within").mean)
+    start = "New batches (logistic regression, train on most batches): AUROC within batches"
+    assert sentences(result)[1].startswith(f"{start} {within:.3f} [")
+    for helped, words in (
+        ((0.01, 0.1, 0.2, 0.01), "PCA + ICA (+0.100 [0.010, 0.200]) helped."),
+        ((-0.2, -0.1, -0.05, 0.01), "PCA + ICA (-0.100 [-0.200, -0.050]) did harm."),
+        ((-0.2, 0.01, 0.02, 0.2), "PCA + ICA (+0.010 [-0.200, 0.020]) did not help."),
+        ((-0.015, -0.005, 0.005, 0.2), "PCA + ICA (-0.005 [-0.015, 0.005]) made no difference."),
+        ((-0.1, 0.043, 0.244, 0.2), "PCA + ICA (+0.043 [-0.100, 0.244]) may or may not help."),
+        ((np.nan, 0.1, np.nan, np.nan), "PCA + ICA (+0.100) cannot be tested: there are too few splits"),
+    ):
+        found = changed(result, helped=helped)
+        # Of ICA alone; conditions with the same verdict share a sentence.
+        alone = replace(found, tests=tuple(t for t in found.tests if t.second == "ica"))
+        assert sentences(alone)[1].split(". ", 2)[-1].startswith(words)
+    assert "random" not in sentences(result)[1].lower()
+
+
+def test_the_second_sentence_is_not_silent_on_what_was_dropped(result):
+    """A condition that ruins the classifiers is named, whatever ICA does."""
+    ruined = tuple(
+        replace(t, difference=replace(t.difference, low=-0.4, value=-0.3, high=-0.2), p=1e-4, p_holm=1e-4)
+        if (t.first, t.second, t.score) == ("base", "kept", "auroc_within") and t.perturbation == "(all)"
+        else replace(t, p_holm=1.0)
+        for t in result.tests
+    )
+    told = sentences(replace(result, tests=ruined))[1]
+    assert "Dropping technical components (-0.300 [-0.400, -0.200]) did harm." in told
+
+
+def test_the_second_sentence_does_not_hide_perturbations_that_differ(result):
     """A mean over perturbations of which one gains and another loses is no answer for either."""
 
     def said(a, b, whole):
-        """The end of the headline, where these are the difference and p of each."""
+        """The sentence, where these are the difference and p of each."""
         tests = []
         for t in result.tests:
             chosen = {"a": a, "b": b, "(all)": whole}.get(t.perturbation)
-            if (t.first, t.second, t.score, t.direction) == ("base", "ica", "auroc", "most") and chosen:
+            if (t.first, t.second, t.score, t.direction) == ("base", "ica", "auroc_within", "most") and chosen:
                 value, p = chosen
                 t = replace(t, difference=replace(t.difference, value=value, high=value + 0.01), p=p, p_holm=p)
             tests.append(t)
-        changed = replace(result, tests=tuple(tests))
-        return headline(changed).partition("). ")[2], changed.view.colour
+        return sentences(replace(result, tests=tuple(tests)))[1]
 
-    differ = "The 2 perturbations differ: compared with Base, classifiers with PCA + ICA work better for 1 (a)"
-    both = f"{differ} and worse for 1 (b) of them (mean AUROC "
-    sentence, colour = said((0.2, 0.01), (-0.2, 0.01), (0.0, 0.9))
-    assert sentence.startswith(both) and "difference +0.000" in sentence and colour == CAREFUL
-    assert said((0.2, 0.01), (0.0, 0.9), (0.1, 0.3))[0].startswith(f"{differ} of them")
+    sentence = said((0.2, 0.01), (-0.2, 0.01), (0.0, 0.9))
+    assert "PCA + ICA (+0.000" in sentence and "; better for a and worse for b) differed between pert" in sentence
+    assert "; better for a) differed between perturbations." in said((0.2, 0.01), (0.0, 0.9), (0.1, 0.3))
     # A mean that is clear hides the one that is clearly otherwise, but not one that is not clear.
-    assert said((0.3, 0.01), (-0.1, 0.01), (0.1, 0.01))[0].startswith(both)
-    assert said((0.3, 0.01), (-0.1, 0.3), (0.1, 0.01))[0].startswith("PCA + ICA helped")
-    sentence, colour = said((-0.3, 0.01), (-0.1, 0.3), (-0.2, 0.01))
-    assert sentence.startswith("PCA + ICA did harm: in new batches classifiers work worse") and colour == BAD
+    assert "differed between perturbations" in said((0.3, 0.01), (-0.1, 0.01), (0.1, 0.01))
+    assert re.search(r"PCA \+ ICA \(\+0.100[^)]*\) helped", said((0.3, 0.01), (-0.1, 0.3), (0.1, 0.01)))
+
+
+def test_the_third_sentence_names_technical_components_and_their_columns(named):
+    a = named.conditions["ica"].components
+    (k,) = np.flatnonzero(a.technical)
+    told = sentences(named)[2]
+    assert told.startswith("Technical: 1 of 4 independent components follows the batch rather than the label. ")
+    assert f"Component {k} does so most (batch {100 * a.batch[k]:.0f}%, label" in told
+    # The plate is in one column alone.
+    assert "It correlates most with the columns Nuclei_Plate (" in told
+    features = named.conditions["ica"].features
+    assert features.of_each[int(k)][0].name == "Nuclei_Plate" and abs(features.of_each[int(k)][0].value) > 0.95
+    assert features.of_all[0].name == "Nuclei_Plate"
+    figure = next(f for f in named.view.figures if f.title == "Technical components and their columns")
+    assert figure.rows[0] == "Nuclei_Plate" and next(iter(figure.parts)).startswith(f"component {k} (batch ")
+    drawn = named.to_dict()["conditions"]["ica"]["features"]
+    assert drawn["of_each"][str(k)][0]["name"] == "Nuclei_Plate"
+
+
+def test_correlations_are_those_of_the_rows(named, rng):
+    x = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
+    x[:, 2] = 7.0
+    rows = MemoryRows("x", x)
+    moments, _ = row_moments(rows)
+    matrix = rng.normal(size=(2, 4))
+    condition = Condition("ica", x.mean(axis=0), matrix, np.arange(2), np.ones(2))
+    s = (x - x.mean(axis=0)) @ matrix.T
+    live = [0, 1, 3]
+    expected = np.corrcoef(x[:, live].T, s.T)[:3, 3:]
+    found = correlations(condition, moments)
+    np.testing.assert_allclose(found[live], expected, atol=1e-6)
+    assert not found[2].any()
+
+
+def test_the_terminal_has_at_most_40_lines_and_all_with_everything(result):
+    many = {f"perturbation-{k}": result.perturbations["b"] for k in range(100)}
+    alerts = [*result.alerts, *(Alert(f"odd{k}", f"Sentence {k} of many words. What to do. " * 5) for k in range(12))]
+    scores = [s for s in result.scores if s.perturbation == "b"]
+    copies = [replace(s, perturbation=name) for name in many for s in scores]
+    large = replace(
+        result,
+        perturbations={**result.perturbations, **many},
+        scores=(*result.scores, *copies),
+        alerts=tuple(alerts),
+        name="a-long-name-of-a-file-of-profiles-that-somebody-has-normalised.csv.gz",
+    )
+    short, whole = text(large.view, 100), text(large.view, 100, everything=True)
+    assert len(short.splitlines()) <= 40 and ": --all." in short
+    assert headline(large)[:60] in short and "perturbation-99" not in short
+    assert "perturbation-99" in whole and "What to do." in whole and "--all" not in whole
+    # A title that the frame has no room for is not cut.
+    assert "normalised.csv.gz: n = 400, d = 6, 6 batches, 102 perturbations against DMSO" in " ".join(
+        line.strip("│ ") for line in short.splitlines()
+    )
+
+
+def test_alerts_that_may_change_the_answer_come_first(result):
+    codes = ("ica_gaussian", "input", "few_batches", "metadata_columns", "confounded")
+    shown = replace(result, alerts=tuple(Alert(code, f"{code}.") for code in codes)).view.alerts
+    assert [alert.code for alert in shown] == [*codes[:1:-1], "input", "ica_gaussian"]
 
 
 def test_the_headline_names_perturbations_that_are_recognised_and_not():
@@ -145,10 +263,8 @@ def test_the_headline_names_perturbations_that_are_recognised_and_not():
     options = {"control": "DMSO", "classifiers": "logistic", "directions": "most", "folds": 3, "conditions": "base"}
     found = deconfound(x, labels, batches, **options)
     assert base_test(found).p > 0.05
-    assert headline(found).startswith(
-        "1 of 3 perturbations (strong) is recognised in new batches, but the mean over all perturbations is "
-    )
-    assert "to 0.99" in headline(found) or "to 1.000 (strong)" in headline(found)
+    assert headline(found).startswith("Biology in part: 1 of 3 perturbations (strong) is recognised in new batches")
+    assert re.search(r"\(from 0\.\d+ for (none|nil) to (0\.99\d|1\.000) for strong\)", sentences(found)[1])
 
 
 def test_trees_that_could_not_be_grown_are_no_tie():
@@ -160,7 +276,8 @@ def test_trees_that_could_not_be_grown_are_no_tie():
     alone = deconfound(x, labels, batches, classifiers="boost", **options)
     assert np.isnan(alone.mean("base").mean) and not alone.tests and not alone.recognised
     assert headline(alone) == "There is no answer: LightGBM could not be trained on so few rows"
-    assert {cell for row in alone.view.tables[0].rows for cell in row.cells[1:]} == {"-"}
+    assert all(np.isnan(row.cells[1]) and row.cells[2] == "-" for row in alone.view.tables[0].rows)
+    assert not any(sentence.startswith("New batches") for sentence in sentences(alone))
     assert (
         any("these classifiers have no scores" in alert.message for alert in alone.alerts)
         and alone.view.colour == CAREFUL
@@ -178,17 +295,7 @@ def test_noise_is_not_called_recognised(rng):
     x[:, 0] += 3 * (labels != "DMSO")
     clear = deconfound(x, labels, batches, control="DMSO", classifiers="logistic", directions="most", folds=3)
     assert base_test(clear).p < 1e-3 < base_test(noise).p
-    assert headline(clear).startswith("Perturbations are recognised in new batches")
-
-
-def test_many_perturbations_are_shown_in_part_and_folded_in_full(result):
-    scores = [s for s in result.scores if s.perturbation == "b"]
-    more = {f"p{k}": result.perturbations["b"] for k in range(40)}
-    copies = [replace(s, perturbation=name) for name in more for s in scores]
-    many = replace(result, perturbations={**result.perturbations, **more}, scores=(*result.scores, *copies))
-    short = next(t for t in many.view.tables if t.title.startswith("AUROC"))
-    whole = next(t for t in many.view.tables if t.folded and t.title == short.title)
-    assert len(short.rows) == 27 and short.rows[25].cells[0] == "... 17 more" and len(whole.rows) == 43
+    assert "perturbations are recognised in new batches" in headline(clear)
 
 
 def test_figures_of_every_row(result):

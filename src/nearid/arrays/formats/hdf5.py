@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.registry import Contents, Format
-from nearid.arrays.memory import MemoryRows, is_sparse
-from nearid.arrays.names import Entry, not_found
+from nearid.arrays.memory import MemoryRows, is_a, is_sparse
+from nearid.arrays.names import Entry, few, not_found
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
@@ -150,16 +150,22 @@ OBSERVED = ("X", "obsm", "layers", "raw")
 
 
 class H5adContents(Hdf5Contents):
-    """The datasets of an .h5ad file. Entries of obsm need no path; obs_names are the ids."""
+    """The datasets of an .h5ad file. Entries of obsm and layers need no path; obs_names are the ids."""
 
     def find(self, wanted: str, option: str) -> str:
         place = wanted.strip("/")
         if option == "key":
             with opened(self.path, self.name) as file:
-                held = list(_group(file, "obsm") or ())
-                if "/" not in place and place not in (*held, *file):
-                    raise not_found(self.name, "key", place, [*held, "X"])
-            place = f"obsm/{place}" if place in held else place
+                parents = {part: _group(file, part) for part in ("obsm", "layers")}
+                held, layers = (list(parent or ()) for parent in parents.values())
+                if "/" not in place and place not in (*held, *layers, *file):
+                    raise not_found(self.name, "key", place, [*held, *layers, "X"])
+                part = "obsm" if place in held else "layers" if place in layers and place not in file else ""
+                stored = _group(parents[part] if part else file, place) if "/" not in place else None
+                if stored is not None and "indptr" in stored:
+                    dense = [e for parent in parents.values() for e in parent or () if _group(parent, e) is None]
+                    raise _sparse(self.name, place, dense)
+            place = f"{part}/{place}" if part else place
         return super().find(place, option)
 
     def beside(self, wanted: str | None) -> tuple[list[str], Any]:
@@ -186,12 +192,13 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
     parts = {"X": cells.X, **{f"layers/{entry}": values for entry, values in cells.layers.items()}}
     parts |= {f"obsm/{entry}": values for entry, values in cells.obsm.items()}
     place = _only_embedding(name, list(cells.obsm)) or "X" if key is None else key.strip("/")
-    place = f"obsm/{place}" if place in cells.obsm else place
+    part = "obsm/" if place in cells.obsm else "layers/" if place in cells.layers and place != "X" else ""
+    place = f"{part}{place}"
     if parts.get(place) is None:
         held = [entry.removeprefix("obsm/") for entry, values in parts.items() if values is not None]
         raise not_found(name, "key", place.removeprefix("obsm/"), held)
-    if is_sparse(parts[place]):
-        raise InputError(f"{place} of {name} is sparse. Give an embedding in obsm, or convert it to a dense matrix.")
+    if _is_sparse(parts[place]):
+        raise _sparse(name, place, [e for e, values in parts.items() if values is not None and not _is_sparse(values)])
     index = cells.obs_names.astype(str)
     column = None if ids is None else ids.removeprefix("obs/")
     if column is not None and column != "_index":
@@ -202,6 +209,22 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
         rows = MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=object), index=index)
     rows.origin = cells.obs
     return rows
+
+
+def _is_sparse(part: Any) -> bool:
+    """Return whether a part of AnnData is sparse, in memory or in the file of an object in backed mode."""
+    return is_sparse(part) or is_a(part, "anndata", "BaseCompressedSparseDataset")
+
+
+def _sparse(name: str, place: str, dense: Sequence[str]) -> InputError:
+    """The refusal of a sparse matrix, with the entries that can be named instead."""
+    entries = [entry.removeprefix("obsm/").removeprefix("layers/") for entry in dense]
+    instead = (
+        f"Name a dense entry instead: key={entries[0]!r} (--key {entries[0]}). Dense entries: {few(entries)}."
+        if entries
+        else "Store an embedding in obsm, or a dense copy in layers: adata.layers['dense'] = adata.X.toarray()."
+    )
+    return InputError(f"{place} of {name} is a sparse matrix, but rows of an embedding must be dense. {instead}")
 
 
 def _only_embedding(name: str, held: Sequence[str]) -> str | None:

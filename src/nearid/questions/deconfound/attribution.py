@@ -98,6 +98,7 @@ def attribution(
     places: np.ndarray | None = None,
     control: int | None = None,
     blocks: np.ndarray | None = None,
+    seen: Observed | None = None,
 ) -> Attribution:
     """Shares of batch and label in each component.
 
@@ -112,37 +113,50 @@ def attribution(
         batches.
     blocks : ndarray of int, shape (n,), optional
         Rows of one number count once in the tests.
+    seen : Observed, optional
+        What `observe` returned for the same arguments, where another use needed it too.
     """
     places = np.arange(components.rows.shape[0]) if places is None else places
-    every = _additive(components, labels, batches, places, blocks)
+    every = _additive(seen or observe(components, labels, batches, places, blocks))
     mine = labels == control
     own = None if blocks is None else blocks[mine]
     groups = len(np.unique(batches[mine]))
     if control is None or groups < 2 or (own is not None and len(np.unique(own)) <= groups):
         return every
-    among = _additive(components, labels[mine], batches[mine], places[mine], own)
+    among = _additive(observe(components, labels[mine], batches[mine], places[mine], own))
     return Attribution(among.batch, every.label, among.batch_p, every.label_p, every.label_free)
 
 
-def _additive(
-    components: ComponentRows, labels: np.ndarray, batches: np.ndarray, places: np.ndarray, blocks: np.ndarray | None
-) -> Attribution:
+def observe(
+    components: ComponentRows,
+    labels: np.ndarray,
+    batches: np.ndarray,
+    places: np.ndarray | None = None,
+    blocks: np.ndarray | None = None,
+) -> Observed:
+    """Sums of the rows by cell, in one pass; the arguments are those of `attribution`."""
+    places = np.arange(components.rows.shape[0]) if places is None else places
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
     cell_of = np.unique(b * (l.max() + 1) + l, return_inverse=True)[1]
     if blocks is None:
-        rows = units = _gather(components, places, b, l, cell_of)
-    else:
-        wells = np.unique(np.column_stack([cell_of, blocks]), axis=0, return_inverse=True)[1].ravel()
-        each = _gather(components, places, b, l, wells)
-        means = each.sums / each.sizes[:, None]
-        rows = _merged(each, each.sums, each.squares, each.n)
-        units = _merged(each._replace(sizes=np.ones(len(means))), means, np.sum(means**2, axis=0), len(means))
+        rows = _gather(components, places, b, l, cell_of)
+        return Observed(rows, rows)
+    wells = np.unique(np.column_stack([cell_of, blocks]), axis=0, return_inverse=True)[1].ravel()
+    each = _gather(components, places, b, l, wells)
+    means = each.sums / each.sizes[:, None]
+    one = each._replace(sizes=np.ones(len(means)))
+    units = _merged(one, means, group_sums(means**2, each.b), len(means))
+    return Observed(_merged(each, each.sums, each.batch_squares, each.n), units)
+
+
+def _additive(seen: Observed) -> Attribution:
+    rows, units = seen
     fit = _fit(rows.sizes, rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         batch, label = (
             1 - (fit.left / (rows.n - fit.params)) / (before / (rows.n - groups))
             if fit.params < rows.n and fit.params > groups
-            else np.full(components.width, np.nan)
+            else np.full(rows.sums.shape[1], np.nan)
             for before, groups in ((fit.left_l, fit.labels), (fit.left_b, fit.batches))
         )
     whole = fit if units is rows else _fit(units.sizes, units)
@@ -150,18 +164,25 @@ def _additive(
     return Attribution(batch, label, np.nan_to_num(batch_p, nan=1.0), *_label_test(units))
 
 
-class _Cells(NamedTuple):
-    """Observations by cell (label in a batch, or a well of these): how many, their sums, and their squares over all."""
+class Cells(NamedTuple):
+    """Observations by cell (label in a batch, or a well of these): how many, their sums, and squares of each batch."""
 
     b: np.ndarray
     l: np.ndarray
     sizes: Floats
     sums: Floats
-    squares: Floats
+    batch_squares: Floats
     n: int
 
 
-class _Fit(NamedTuple):
+class Observed(NamedTuple):
+    """Cells of rows, and cells of units: rows, or blocks that count once with their mean."""
+
+    rows: Cells
+    units: Cells
+
+
+class Fit(NamedTuple):
     """Residual squares after the means of batches, of labels and of both, and the numbers of free means."""
 
     left_b: Floats
@@ -172,23 +193,25 @@ class _Fit(NamedTuple):
     params: int
 
 
-def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> _Cells:
+def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> Cells:
     first = np.unique(cells, return_index=True)[1]
-    sums, squares = np.zeros((len(first), components.width)), np.zeros(components.width)
+    sums = np.zeros((len(first), components.width))
+    batch_squares = np.zeros((int(b.max()) + 1, components.width))
     for a in range(0, len(places), PIECE):
         y = components.take(places[a : a + PIECE]).astype(np.float64)
         there, at = np.unique(cells[a : a + PIECE], return_inverse=True)
         sums[there] += group_sums(y, at)
-        squares += np.einsum("ij,ij->j", y, y)
+        there, at = np.unique(b[a : a + PIECE], return_inverse=True)
+        batch_squares[there] += group_sums(np.square(y, out=y), at)
     sizes = np.bincount(cells).astype(np.float64)
-    return _Cells(b[first], l[first], sizes, sums, squares, len(places))
+    return Cells(b[first], l[first], sizes, sums, batch_squares, len(places))
 
 
-def _merged(wells: _Cells, sums: Floats, squares: Floats, n: int) -> _Cells:
+def _merged(wells: Cells, sums: Floats, batch_squares: Floats, n: int) -> Cells:
     """Merge wells into their cells."""
     _, first, cells = np.unique(wells.b * (wells.l.max() + 1) + wells.l, return_index=True, return_inverse=True)
     sizes = np.bincount(cells, wells.sizes).astype(np.float64)
-    return _Cells(wells.b[first], wells.l[first], sizes, group_sums(sums, cells), squares, n)
+    return Cells(wells.b[first], wells.l[first], sizes, group_sums(sums, cells), batch_squares, n)
 
 
 def group_sums(values: Floats, groups: np.ndarray) -> Floats:
@@ -199,18 +222,32 @@ def group_sums(values: Floats, groups: np.ndarray) -> Floats:
     return np.asarray(csr_matrix((np.ones(len(values)), (groups, np.arange(len(values)))), shape) @ values)
 
 
-def _fit(weights: Floats, cells: _Cells) -> _Fit:
+def _fit(weights: Floats, cells: Cells) -> Fit:
     """The additive model of observations in cells; `weights` are those of the cells, `cells.sums` weighted sums.
 
     Components are centred over all rows, so that little cancels.
     """
-    b, l = cells.b, cells.l
-    table = np.zeros((int(b.max()) + 1, int(l.max()) + 1))
-    table[b, l] = weights
-    by_batch, by_label = group_sums(cells.sums, b), group_sums(cells.sums, l)
+    table = np.zeros((int(cells.b.max()) + 1, int(cells.l.max()) + 1))
+    table[cells.b, cells.l] = weights
+    squares = cells.batch_squares.sum(axis=0)
+    return fit_additive(table, group_sums(cells.sums, cells.b), group_sums(cells.sums, cells.l), squares)
+
+
+def fit_additive(table: Floats, by_batch: Floats, by_label: Floats, squares: Floats) -> Fit:
+    """A mean for each batch plus a mean for each label, by least squares.
+
+    Parameters
+    ----------
+    table : ndarray of shape (batches, labels)
+        Weights of the observations in each cell; each batch and label has some.
+    by_batch, by_label : ndarray of shape (batches, k) and (labels, k)
+        Weighted sums of the observations.
+    squares : ndarray of shape (k,)
+        Weighted sum of their squares.
+    """
     sizes_b, sizes_l = table.sum(axis=1), table.sum(axis=0)
-    left_b = cells.squares - np.sum(by_batch**2 / sizes_b[:, None], axis=0)
-    left_l = cells.squares - np.sum(by_label**2 / sizes_l[:, None], axis=0)
+    left_b = squares - np.sum(by_batch**2 / sizes_b[:, None], axis=0)
+    left_l = squares - np.sum(by_label**2 / sizes_l[:, None], axis=0)
     # Eliminate the smaller side; the residual is the same.
     if len(sizes_l) <= len(sizes_b):
         extra, rank = _extra(table, by_batch, by_label)
@@ -218,10 +255,10 @@ def _fit(weights: Floats, cells: _Cells) -> _Fit:
     else:
         extra, rank = _extra(table.T, by_label, by_batch)
         left, params = left_l - extra, len(sizes_l) + rank
-    return _Fit(left_b, left_l, np.maximum(left, 0), len(sizes_b), len(sizes_l), params)
+    return Fit(left_b, left_l, np.maximum(left, 0), len(sizes_b), len(sizes_l), params)
 
 
-def _label_test(units: _Cells) -> tuple[Floats, int]:
+def _label_test(units: Cells) -> tuple[Floats, int]:
     """p of the label against label x batch, and the degrees of freedom of the latter.
 
     Means of cells are weighted by `1 / (ratio + 1 / size)`, where the ratio is the variance of wells over that of
@@ -233,7 +270,7 @@ def _label_test(units: _Cells) -> tuple[Floats, int]:
     for ratio in RATIOS:
         weights = units.sizes / (1 + ratio * units.sizes)
         weighted = weights[:, None] * means
-        fit = _fit(weights, units._replace(sums=weighted, squares=np.sum(weighted * means, axis=0)))
+        fit = _fit(weights, units._replace(sums=weighted, batch_squares=np.sum(weighted * means, axis=0)[None]))
         free = len(means) - fit.params
         p = np.maximum(p, _f_test(fit.left_b, fit.left, fit.params - fit.batches, free))
     return p, free

@@ -196,6 +196,7 @@ def write_model(folder: Path, cleaner: Cleaner, columns: tuple[str, ...] | None,
         "kind": KIND,
         "dropped": cleaner.dropped.tolist(),
         "columns": None if columns is None else list(columns),
+        "key": provenance["options"]["key"],
         "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
         "sha256": hashlib.sha256(data).hexdigest(),
         "provenance": provenance,
@@ -217,12 +218,15 @@ def is_cleaning(folder: Path) -> bool:
     return isinstance(about, dict) and about.get("kind") == KIND
 
 
-def read_cleaning(folder: Path) -> tuple[Affine, tuple[str, ...] | None]:
-    """The map of a model, and the names of the columns that it is of."""
+def read_cleaning(folder: Path) -> tuple[Affine, tuple[str, ...] | None, str | None]:
+    """The map of a model, the names of the columns that it is of, and the entry of AnnData that it was fitted on."""
     about = json.loads((folder / ABOUT).read_bytes())
     shapes, dropped, columns = about.get("tensors"), about.get("dropped"), about.get("columns")
+    # Models of earlier versions have no key.
+    key = about.get("key")
     known = sizes(shapes, SHAPES) if isinstance(shapes, dict) else None
     named = columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns))
+    named &= key is None or isinstance(key, str)
     if about.get("format") != FORMAT or known is None or not isinstance(dropped, list) or not named:
         raise InputError(f"{folder / ABOUT} does not describe a cleaning that this nearid can read. Clean again.")
     path = folder / NUMBERS
@@ -239,4 +243,4 @@ def read_cleaning(folder: Path) -> tuple[Affine, tuple[str, ...] | None]:
         raise InputError(f"{folder / ABOUT} names components or columns that {NUMBERS} does not have. Clean again.")
     mean = tensors["mean"]
     away = tensors["mixing"][:, dropped] @ tensors["components"][dropped]
-    return Affine(np.eye(p) - away, mean, mean), None if columns is None else tuple(columns)
+    return Affine(np.eye(p) - away, mean, mean), None if columns is None else tuple(columns), key

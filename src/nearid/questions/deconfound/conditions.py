@@ -154,11 +154,7 @@ def fit_conditions(
     conditions: dict[str, Condition] = {}
     turns: tuple[Condition, ...] = ()
     if "base" in names:
-        sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
-        live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
-        if not len(live):
-            raise InputError(f"Every column of {design.rows.name} is constant, so nothing can be classified.")
-        conditions["base"] = Condition("base", moments.mean, None, live, sizes[live])
+        conditions["base"] = scaled(design.rows.name, moments)
     rows, diagnostics = design.rows, None
     with timed("whitening"):
         places = sample(design, plan.fit_rows, seed)
@@ -185,6 +181,15 @@ def fit_conditions(
         diagnostics = replace(d, alerts=(*d.alerts, *seen.alerts), kurtosis=seen.kurtosis)
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
     return Fitted({name: conditions[name] for name in names}, turns, rows.shape[0], diagnostics)
+
+
+def scaled(name: str, moments: Moments) -> Condition:
+    """The columns that vary, each of unit variance."""
+    sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
+    live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
+    if not len(live):
+        raise InputError(f"Every column of {name} is constant, so nothing can be classified.")
+    return Condition("base", moments.mean, None, live, sizes[live])
 
 
 def _turned(whitener: Whitener, rng: np.random.Generator) -> Floats:

@@ -229,9 +229,12 @@ def _checked(source: Rows, rows: Rows, coded: dict[str, Categories], control: An
     return Design(source, rows, labels, batches, blocks, code, tuple(alerts))
 
 
-def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows:
-    """Open rows like those of a design; of a table, only the columns that were its features."""
-    rows = open_annotated(X, key)[0] if is_annotated(X) else open_rows(X, key=key)
+def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None, usual: str | None = None) -> Rows:
+    """Open rows like those of a design; of a table, only the columns that were its features.
+
+    `usual` is the key of the design, which AnnData need not be given again.
+    """
+    rows = open_annotated(X, usual if key is None else key)[0] if is_annotated(X) else open_rows(X, key=key)
     if columns is None or rows.columns is None:
         return rows
     places = {name: at for at, name in enumerate(rows.columns)}

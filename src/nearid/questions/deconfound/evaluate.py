@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearid.arrays.metadata import column_names
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.progress import Progress
@@ -19,8 +20,8 @@ from nearid.engines.local import blocks, cores, ordered_map
 from nearid.folds import row_moments
 from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
-from nearid.moments import Floats
-from nearid.questions.deconfound.attribution import attribution
+from nearid.moments import Floats, Moments
+from nearid.questions.deconfound.attribution import attribution, observe
 from nearid.questions.deconfound.classifiers import (
     PUBLISHED,
     TREES,
@@ -31,9 +32,11 @@ from nearid.questions.deconfound.classifiers import (
     learn,
 )
 from nearid.questions.deconfound.cleaning import fit_cleaner
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
+from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions, scaled
 from nearid.questions.deconfound.design import Design
+from nearid.questions.deconfound.features import features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
+from nearid.questions.deconfound.partition import Partition, partition
 from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
@@ -48,6 +51,8 @@ TOP = (5, 10, 20)
 FEW_FREE = 3
 # Rows that the plots show.
 SHOWN = 1500
+# An alert says so if the share of batch or label differs by more than this between scales of the columns.
+SCALED = 0.1
 
 
 class Scores(NamedTuple):
@@ -95,9 +100,11 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     against, unsplit = contrasts(design, codes, plan.directions, plan.folds, plan.random_state)
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
-    results, scores, drawings = _measure(plan, design, against, fitted, timer, progress)
+    results, scores, drawings = _measure(plan, design, against, fitted, moments, timer, progress)
+    with timer.stage("components"):
+        variance = results["base"].partition if "base" in results else _of_columns(design, moments, plan.random_state)
     means, tests, found = summarise(plan, against, scores)
-    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results)]
+    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results), *_scales(variance, moments, design)]
     ica = None
     if fitted.diagnostics is not None:
         d = fitted.diagnostics
@@ -114,6 +121,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
         perturbations={c.name: Sizes(c.positives, c.negatives) for c in against},
         columns=design.rows.columns,
         conditions=results,
+        variance=variance.whole,
         scores=tuple(means),
         tests=tuple(tests),
         recognised=tuple(found),
@@ -144,7 +152,13 @@ def _top(top: Sequence[int] | None, fitted: Fitted) -> tuple[int, ...]:
 
 
 def _measure(
-    plan: Plan, design: Design, against: Sequence[Contrast], fitted: Fitted, timer: Timer, progress: Progress
+    plan: Plan,
+    design: Design,
+    against: Sequence[Contrast],
+    fitted: Fitted,
+    moments: Moments,
+    timer: Timer,
+    progress: Progress,
 ) -> tuple[dict[str, ConditionResult], dict[str, list[dict[Key, list[Scores]]]], Drawings]:
     """Components, neighbours and classifiers of each condition, one after the other; scores of each rotation."""
     rng = np.random.default_rng([plan.random_state, 4])
@@ -159,15 +173,24 @@ def _measure(
         dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
         with timer.stage("components"):
             codes = design.labels.codes, design.batches.codes
-            follows = attribution(components, *codes, control=design.control, blocks=design.blocks)
+            seen = observe(components, *codes, blocks=design.blocks)
+            follows = attribution(components, *codes, control=design.control, blocks=design.blocks, seen=seen)
+            parts = partition(seen.units, condition.scales**2, seed=plan.random_state)
+            del seen
+            names = column_names(design.rows) if name == "ica" else ()
+            of = features(condition, moments, np.flatnonzero(follows.technical) if names else np.array([], int), names)
         with timer.stage("neighbours"):
             x = components.take(some)
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
-            results[name] = ConditionResult(condition, follows, *_near(design, some, x), doubts)
+            results[name] = ConditionResult(condition, follows, *_near(design, some, x), parts, doubts, of)
             if plan.drop is not None and name == "ica":
                 clean = cleaners.clean(components, np.arange(design.n))
-                left = attribution(clean, *codes, control=design.control, blocks=design.blocks)
-                results["kept"] = ConditionResult(clean.condition, left, *_near(design, some, clean.take(some)))
+                seen = observe(clean, *codes, blocks=design.blocks)
+                left = attribution(clean, *codes, control=design.control, blocks=design.blocks, seen=seen)
+                near = _near(design, some, clean.take(some))
+                results["kept"] = ConditionResult(
+                    clean.condition, left, *near, partition(seen.units, seed=plan.random_state)
+                )
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"
@@ -216,6 +239,14 @@ class _Cleaners:
         matrix = components.condition.matrix
         condition = replace(components.condition, name="kept", matrix=matrix - (matrix @ mixing) @ dropped)
         return replace(components, condition=condition)
+
+
+def _of_columns(design: Design, moments: Moments, seed: int) -> Partition:
+    """The variance of the columns of the embedding, each in its own scale, split between batch and label."""
+    condition = scaled(design.rows.name, moments)
+    codes = design.labels.codes, design.batches.codes
+    seen = observe(ComponentRows(design.rows, condition), *codes, blocks=design.blocks)
+    return partition(seen.units, condition.scales**2, seed=seed)
 
 
 def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicates]:
@@ -401,4 +432,22 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
             "few_shared_labels",
             f"{'Few components can' if free else 'No component can'} be named biological: too few labels occur in "
             f"several batches ({free} degrees of freedom of label x batch, 3 or more are needed).",
+        )
+
+
+def _scales(variance: Partition, moments: Moments, design: Design) -> Iterator[Alert]:
+    """An alert where a few columns with a large variance decide how much of it is batch and label."""
+    whole = np.array([float(share) for share in variance.whole[:2]])
+    if np.isnan(whole).any():
+        return
+    alike = np.nanmean(variance.values[:2], axis=1)
+    if np.abs(alike - whole).max() > SCALED:
+        sizes = np.diagonal(moments.scatter)
+        name, share = column_names(design.rows)[int(np.argmax(sizes))], float(sizes.max() / sizes.sum())
+        batch, label = 100 * np.clip(alike, 0, 1)
+        yield Alert(
+            "scales",
+            f"The shares of the variance depend on the scales of the columns: if all have the same variance, the batch "
+            f"explains {batch:.0f}% and the label {label:.0f}%. The shares given are of the embedding as it is, in "
+            f"which {name!r} holds the largest part ({share:.0%}).",
         )

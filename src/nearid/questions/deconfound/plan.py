@@ -41,6 +41,7 @@ class Plan:
     control: Any = None
     features: list[str] | str | None = None
     exclude: list[str] | str | None = None
+    key: str | None = None
 
     def __post_init__(self) -> None:
         if self.drop is None:

@@ -18,7 +18,9 @@ from nearid.questions.deconfound.attribution import Attribution
 from nearid.questions.deconfound.cleaning import Cleaning
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_again
+from nearid.questions.deconfound.features import NO_FEATURES, Features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
+from nearid.questions.deconfound.partition import PARTS, Partition, Shares
 from nearid.show.result import Result
 
 if TYPE_CHECKING:
@@ -41,16 +43,22 @@ class ConditionResult:
         Mixing of batches within labels.
     replicates : Replicates
         How well replicates are found in other batches.
+    partition : Partition
+        The variance of each component, split between batch and label.
     doubts : tuple of str
         For each independent component, why it should not be interpreted on its own; "" if it can be. Empty for the
         other conditions, whose components follow from the variances or are random.
+    features : Features
+        Columns that the technical ones of the independent components are most correlated with.
     """
 
     condition: Condition
     components: Attribution
     mixing: Mixing
     replicates: Replicates
+    partition: Partition
     doubts: tuple[str, ...] = ()
+    features: Features = NO_FEATURES
 
     @property
     def title(self) -> str:
@@ -118,6 +126,9 @@ class Deconfounding(Result):
         Names of the features, of a table.
     conditions : dict of name -> ConditionResult
         With `drop` also "kept": without the components that are dropped on all rows.
+    variance : Shares
+        Shares of the variance of the embedding, in its own scale: of batch alone, of label alone, of either (which
+        cannot be told apart), and the rest; with intervals over batches.
     scores : tuple of MeanScore
     tests : tuple of Paired
         Of each two conditions.
@@ -151,6 +162,7 @@ class Deconfounding(Result):
     perturbations: dict[str, Sizes]
     columns: tuple[str, ...] | None
     conditions: dict[str, ConditionResult]
+    variance: Shares
     scores: tuple[MeanScore, ...]
     tests: tuple[Paired, ...]
     recognised: tuple[Paired, ...]
@@ -280,7 +292,7 @@ class Deconfounding(Result):
         drop_technical : bool
             Leave out the components that are named technical.
         key : str, optional
-            Entry to read, as in `deconfound`.
+            Entry to read, as in `deconfound`. Default for AnnData: the entry that was evaluated.
 
         Returns
         -------
@@ -288,7 +300,8 @@ class Deconfounding(Result):
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))
-        rows, evaluated = open_again(X, key, self.columns), self.conditions[condition]
+        rows = open_again(X, key, self.columns, self.provenance["options"]["key"])
+        evaluated = self.conditions[condition]
         if rows.shape[1] != self.width:
             raise InputError(
                 f"{rows.name} has {rows.shape[1]} columns, but {self.width} columns were evaluated. Give "
@@ -301,7 +314,8 @@ class Deconfounding(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
-        return {**super().to_dict(), "conditions": {name: self._plain(c) for name, c in self.conditions.items()}}
+        conditions = {name: self._plain(c) for name, c in self.conditions.items()}
+        return {**super().to_dict(), "variance": plain(self.variance._asdict()), "conditions": conditions}
 
     def _plain(self, c: ConditionResult) -> dict[str, Any]:
         a = c.components
@@ -319,6 +333,14 @@ class Deconfounding(Result):
                 },
                 "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked}
                 | ({"doubts": c.doubts} if c.doubts else {}),
+                "partition": {
+                    part: {"value": c.partition.values[at], "low": c.partition.low[at], "high": c.partition.high[at]}
+                    for at, part in enumerate(PARTS)
+                },
+                "features": {
+                    "of_each": {k: [named._asdict() for named in each] for k, each in c.features.of_each.items()},
+                    "of_all": [named._asdict() for named in c.features.of_all],
+                },
             }
         )
         return described

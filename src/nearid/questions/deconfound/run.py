@@ -195,6 +195,7 @@ def deconfound(
         control=control,
         features=features,
         exclude=exclude,
+        key=key,
     )
     if "boost" in plan.classifiers:
         if not boost:

@@ -5,32 +5,53 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearid.arrays.names import few
+from nearid.base.alerts import Alert
+from nearid.base.estimate import Estimate
 from nearid.ica.diagnostics import NOT_CHECKED
+from nearid.questions.deconfound.answer import (
+    base_test,
+    brief,
+    colour,
+    conditions,
+    estimate_of,
+    headline,
+    main_tests,
+    over,
+    overall,
+    percent,
+    score_of,
+    sentences,
+    signed,
+)
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
+from nearid.questions.deconfound.partition import PARTS
 from nearid.questions.deconfound.plan import CLASSIFIERS, DIRECTIONS
-from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Dots, Figure, HeatMap, Scatter
-from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number, span
+from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Bars, Dots, Figure, HeatMap, Scatter
+from nearid.show.view import Cell, Column, Row, Table, View, counted, number
 
 if TYPE_CHECKING:
     from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Plane
 
-LEVEL = 0.05
-# A gain of AUROC that is at most this is no help.
-LITTLE = 0.05
-# Perturbations in a table that is not folded, and in the plot; components in the map; classes with their own colour.
-SHOWN, DIFFERENCES, COMPONENTS, CLASSES = 25, 30, 120, 7
-# Perturbations whose AUROC differ by this are named in the headline; so many names are.
-FAR_APART, NAMED = 0.2, 3
+# Perturbations in a plot; components in the map and in the table; classes with their own colour.
+DIFFERENCES, COMPONENTS, CLASSES = 30, 120, 7
+# Components in the picture of the variance, and technical ones whose columns are drawn.
+BARS, FEATURED = 16, 6
 # Name of all other classes in a plot; no label is likely to be called so.
 REST = "(others)"
-BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "technical dropped"}
-# Scores whose tables are not folded: those of the paper's main table.
-MAIN = ("auroc", "sparsity")
+PART_TITLES = {"batch": "batch alone", "label": "label alone", "either": "either", "rest": "neither"}
+PART_COLOURS = (SOURCE, TARGET, "#E69F00", "#C8CDD2")
+# Codes of alerts that may change the answer, of rows and columns that are not used, and of batches that differ. Others
+# come after these, those of ICA last.
+WEIGHTS = (
+    ("confounded", "no_splits", "nothing_dropped", "scales", "no_split", "few_shared_labels", "few_blocks"),
+    ("nonfinite", "metadata_columns", "missing_metadata", "single_batch_label", "rare_labels", "single_label_batch"),
+    ("unlike_batches", "few_batches"),
+)
 TESTED = (
     "Paired t tests. One perturbation: over folds, with the variance enlarged after Nadeau and Bengio, as they share "
     "training rows; of trainings on one batch, by a jackknife over batches, as they share test rows. All "
@@ -51,190 +72,114 @@ METHOD = (
 
 def view(result: Deconfounding) -> View:
     """The whole view."""
-    test = main_test(result)
-    clear = test is not None and test.p_holm < LEVEL and not _unlike(result, test)
-    colour = (GOOD if test.difference.value > 0 else BAD) if test is not None and clear else CAREFUL
     against = f"against {result.control}" if result.control is not None else "each against all others"
     sizes = f"n = {result.n:,}, d = {result.width}, {counted(len(result.batches), 'batch', 'batches')}"
+    others = [
+        *_cleaning(result),
+        *_partition_tables(result),
+        *_score_tables(result),
+        *_rotations(result),
+        *_test_tables(result),
+        _metrics(result),
+    ]
     return View(
         question="Biology or batch?",
         subject=f"{result.name}: {sizes}, {counted(len(result.perturbations), 'perturbation')} {against}",
         headline=headline(result),
-        reason=reason(result),
-        colour=colour,
-        alerts=result.alerts,
-        tables=[
-            *_cleaning(result),
-            *_score_tables(result),
-            *_rotations(result),
-            *_test_tables(result),
-            _metrics(result),
-        ],
+        reason="\n".join(sentences(result)),
+        colour=colour(result),
+        alerts=_by_weight(result.alerts),
+        tables=[_main_table(result), *(replace(table, folded=True) for table in others)],
         facts=_facts(result),
         figures=_figures(result),
         method=METHOD,
         provenance=result.provenance,
+        leading=1,
+        brief=True,
     )
 
 
-def headline(result: Deconfounding) -> str:
-    """Whether perturbations are recognised in held-out batches, then whether the last condition does it better."""
+def _by_weight(alerts: Sequence[Alert]) -> list[Alert]:
+    """Alerts, those first that may change the answer, then those of the input, then those of ICA."""
+
+    def weight(alert: Alert) -> int:
+        kinds = [k for k, codes in enumerate(WEIGHTS) if alert.code in codes]
+        return kinds[0] if kinds else len(WEIGHTS) + alert.code.startswith("ica_")
+
+    return sorted(alerts, key=weight)
+
+
+def _main_table(result: Deconfounding) -> Table:
+    """A line for each condition: carrying over to new batches, against the first, mixing and replicates."""
     direction, classifier = result.families[0]
-    if not any(math.isfinite(result.mean(c).mean) for c in _conditions(result, direction, classifier)):
-        return f"There is no answer: {CLASSIFIERS[classifier]} could not be trained on so few rows"
-    return f"{_recognised(result)}. {_helped(result)}"
-
-
-def _recognised(result: Deconfounding) -> str:
-    """Whether the first condition recognises perturbations in batches that it did not see."""
-    test = base_test(result)
-    if test is None:
-        return "Biology and batch cannot be separated: no batch holds both perturbed rows and rows to compare them with"
-    one = len(result.perturbations) == 1
-    what = f"{next(iter(result.perturbations))} is" if one else "Perturbations are"
-    auroc = test.difference.value + 0.5
-    if math.isnan(test.p) and test.difference.n > 1 and auroc > 0.5:
-        # Equal in every split, so that a t test has no variance to divide by.
-        figures = f"AUROC within batches {number(auroc)} in all {_over(test)}, a guess has 0.5"
-        return f"{what} recognised in new batches ({figures})"
-    if math.isnan(test.p):
-        return (
-            "There are too few splits or perturbations to test whether classifiers work in new batches (AUROC within "
-            f"batches {number(auroc)})"
+    names, score = conditions(result, direction, classifier), score_of(result)
+    tests = {test.second: test for test in main_tests(result)}
+    rows = []
+    for name in names:
+        tested = base_test(result, name)
+        auroc: Cell = result.mean(name, score).mean if tested is None else estimate_of(tested)
+        near = result.conditions[name]
+        rows.append(
+            Row(
+                [brief(name), auroc, test_cell(tests.get(name)), near.mixing.value, near.replicates.value],
+                strong=name == names[0],
+            )
         )
-    interval = span(test.difference.low + 0.5, test.difference.high + 0.5)
-    figures = f"AUROC within batches {number(auroc)} {interval}, a guess has 0.5{_range(result, test)}"
-    single = [t.perturbation for t in _single(result.recognised, test) if t.p_holm < LEVEL and t.difference.value > 0]
-    if test.p >= LEVEL and single:
-        some = f"{len(single)} of {counted(len(result.perturbations), 'perturbation')} ({few(single, NAMED)})"
-        return (
-            f"{some} {'is' if len(single) == 1 else 'are'} recognised in new batches, but the mean over all "
-            f"perturbations is not clearly above a guess ({figures})"
-        )
-    if test.p >= LEVEL:
-        return f"{what} not clearly recognised in new batches ({figures})"
-    if test.difference.value < 0:
-        return f"In new batches classifiers{f' of {what[:-3]}' if one else ''} do worse than a guess ({figures})"
-    return f"{what} recognised in new batches ({figures})"
-
-
-def _helped(result: Deconfounding) -> str:
-    """Whether the last condition works better in held-out batches than the first, or that this is open."""
-    test = main_test(result)
-    if test is None:
-        return "Only one condition was evaluated, so there is nothing to compare"
-    first, second = BRIEF[test.first], BRIEF[test.second]
-    figures = _compared(result, test)
-    if _unlike(result, test):
-        parts = [
-            f"{word} for {len(names)} ({few(names, NAMED)})"
-            for word, names in zip(("better", "worse"), _clear(result, test), strict=True)
-            if names
-        ]
-        return (
-            f"The {len(result.perturbations)} perturbations differ: compared with {first}, classifiers with {second} "
-            f"work {' and '.join(parts)} of them (mean {figures})"
-        )
-    if math.isnan(test.p):
-        return f"{second} and {first} cannot be compared: there are too few splits or perturbations for a test"
-    if test.p_holm >= LEVEL:
-        if test.difference.high > LITTLE:
-            return f"{_over(test)} do not show whether {second} helps ({figures})"
-        alike = f"equally well with {second} and with {first}"
-        work = alike if test.difference.low >= -LITTLE else f"no better with {second} than with {first}"
-        return f"{second} did not help: in new batches classifiers work {work} ({figures})"
-    helped, better = ("helped", "better") if test.difference.value > 0 else ("did harm", "worse")
-    return f"{second} {helped}: in new batches classifiers work {better} with {second} than with {first} ({figures})"
-
-
-def _compared(result: Deconfounding, test: Paired) -> str:
-    """The AUROC of both conditions of a test, and their difference with its interval."""
-    second, first = (result.mean(c, "auroc", test.perturbation).mean for c in (test.second, test.first))
-    difference = f"difference {test.difference.value:+.3f} {span(test.difference.low, test.difference.high)}".strip()
-    return f"AUROC {number(second)} vs {number(first)}, {difference}"
-
-
-def _single(tests: Sequence[Paired], whole: Paired) -> list[Paired]:
-    """The tests of single perturbations that a test of all together is made of."""
-    same = ("direction", "classifier", "score", "first", "second")
-    alike = [t for t in tests if all(getattr(t, name) == getattr(whole, name) for name in same)]
-    return [t for t in alike if t.perturbation != ALL] if whole.perturbation == ALL else []
-
-
-def _clear(result: Deconfounding, whole: Paired) -> tuple[list[str], list[str]]:
-    """Perturbations of which classifiers clearly work better, and worse, each tested on its own."""
-    known = [t for t in _single(result.tests, whole) if t.p_holm < LEVEL]
-    return (
-        [t.perturbation for t in known if t.difference.value > 0],
-        [t.perturbation for t in known if t.difference.value < 0],
+    columns = [
+        Column("condition", left=True),
+        Column(f"{_named(score)}\n[95% interval]"),
+        Column(f"less {brief(names[0])}\n[95% interval] p"),
+        Column("mixing of\nbatches", 2),
+        Column("replicates\n(mAP)", 2),
+    ]
+    chance = near.replicates.chance
+    return Table(
+        f"New batches ({CLASSIFIERS[classifier]}, {DIRECTIONS[direction]})",
+        columns,
+        rows,
+        note=f"A guess has AUROC 0.5 and mAP {number(chance, 2)}. Batches that mix fully have 1.",
     )
 
 
-def _unlike(result: Deconfounding, whole: Paired) -> bool:
-    """Whether single perturbations clearly say something else than their mean does."""
-    better, worse = _clear(result, whole)
-    if whole.p_holm < LEVEL:
-        return bool(worse if whole.difference.value > 0 else better)
-    return bool(better or worse)
+def _partition_tables(result: Deconfounding) -> list[Table]:
+    """The variance of the embedding, and of its independent components, split between batch and label."""
+    columns = [Column("", left=True), *(Column(PART_TITLES[part]) for part in PARTS)]
+    rows = [Row(["whole embedding", *(_cut(share) for share in result.variance)], strong=True)]
+    name, c = _pictured(result)
+    for k in _ends(c.components.ranked, COMPONENTS):
+        rows.append(Row([_component_name(result, name, int(k)), *(_cut(share) for share in c.partition.of(int(k)))]))
+    return [
+        Table(
+            f"Share of the variance: the embedding in its own scale, and components of {c.title}",
+            columns,
+            rows,
+            note="Adjusted shares of an additive model of batch and label. Intervals: jackknife over batches.",
+        )
+    ]
 
 
-def _range(result: Deconfounding, whole: Paired) -> str:
-    """The least and the most recognised perturbation, where they are far apart."""
-    known = sorted((t.difference.value + 0.5, t.perturbation) for t in _single(result.recognised, whole))
-    if not known or known[-1][0] - known[0][0] < FAR_APART:
-        return ""
-    (low, least), (high, most) = known[0], known[-1]
-    return f"; from {number(low)} ({least}) to {number(high)} ({most})"
+def _cut(share: Estimate) -> Estimate:
+    """A share as people expect it, from 0 to 1."""
+    return replace(share, value=min(max(share.value, 0.0), 1.0)).within(0, 1)
 
 
-def reason(result: Deconfounding) -> str:
-    """The figures behind the headline."""
-    test = main_test(result)
-    direction, classifier = result.families[0]
-    means = ", ".join(f"{BRIEF[c]} {number(result.mean(c).mean)}" for c in _conditions(result, direction, classifier))
-    sentence = f"Mean AUROC ({CLASSIFIERS[classifier]}, {DIRECTIONS[direction]}): {means}."
-    if test is None or math.isnan(test.p):
-        return sentence
-    return (
-        f"{sentence} Paired test of {BRIEF[test.second]} against {BRIEF[test.first]} over {_over(test)}: "
-        f"p = {number(test.p_holm)} after Holm's correction."
-    )
+def _pictured(result: Deconfounding) -> tuple[str, ConditionResult]:
+    """The condition whose components are shown one by one: the independent ones, if there are any."""
+    name = "ica" if "ica" in result.conditions else next(iter(result.conditions))
+    return name, result.conditions[name]
 
 
-def main_test(result: Deconfounding) -> Paired | None:
-    """The test of the headline: ICA (or the last condition) against the first, of all perturbations or the only one."""
-    names = _conditions(result, *result.families[0])
-    if len(names) < 2:
-        return None
-    last = "ica" if "ica" in names and names[0] != "ica" else names[-1]
-    wanted = (*result.families[0], "auroc", names[0], last, _overall(result))
-    found = (
-        t for t in result.tests if (t.direction, t.classifier, t.score, t.first, t.second, t.perturbation) == wanted
-    )
-    return next(found, None)
+def _component_name(result: Deconfounding, condition: str, k: int) -> str:
+    if condition != "base":
+        return f"component {k}"
+    column = int(result.conditions[condition].condition.columns[k])
+    return result.columns[column] if result.columns is not None else f"column {column}"
 
 
-def base_test(result: Deconfounding) -> Paired | None:
-    """The test of the first condition against a guess, of all perturbations or the only one."""
-    names = _conditions(result, *result.families[0])
-    wanted = (*result.families[0], names[0], _overall(result))
-    found = (t for t in result.recognised if (t.direction, t.classifier, t.second, t.perturbation) == wanted)
-    return next(found, None)
-
-
-def _overall(result: Deconfounding) -> str:
-    """All perturbations together, or the only one."""
-    return next(iter(result.perturbations)) if len(result.perturbations) == 1 else ALL
-
-
-def _over(test: Paired) -> str:
-    return counted(test.difference.n, "perturbation" if test.perturbation == ALL else "split")
-
-
-def _conditions(result: Deconfounding, direction: str, classifier: str) -> list[str]:
-    """Conditions that have scores in a direction by a classifier."""
-    family = (direction, classifier)
-    return list(dict.fromkeys(s.condition for s in result.scores if (s.direction, s.classifier) == family))
+def _ends(ranked: np.ndarray, most: int) -> np.ndarray:
+    """Of many components those at both ends: the most technical and the most biological ones."""
+    half = most // 2
+    return ranked if len(ranked) <= most else np.concatenate([ranked[:half], ranked[-half:]])
 
 
 def _named(score: str) -> str:
@@ -283,36 +228,24 @@ def _cleaning(result: Deconfounding) -> list[Table]:
 
 
 def _score_tables(result: Deconfounding) -> list[Table]:
-    """All scores over all perturbations, then each by perturbation; of many perturbations, all in a folded table."""
+    """All scores over all perturbations, then each by perturbation."""
     means = {(s.direction, s.classifier, s.score, s.condition, s.perturbation): s for s in result.scores}
     kinds = [(d, c, s) for d, c in result.families for s in result.score_names(d, c)]
     shown = list(dict.fromkeys(s.condition for s in result.scores))
-    heads = [Column(BRIEF[name]) for name in shown]
+    heads = [Column(brief(name)) for name in shown]
 
     def cells(kind: tuple[str, str, str], perturbation: str) -> list[str]:
         return [mean_cell(means.get((*kind, condition, perturbation))) for condition in shown]
 
-    def by_perturbation(kind: tuple[str, str, str], most: int | None, *, folded: bool) -> Table:
-        listed = list(result.perturbations.items())
-        rows = [Row([f"{name} ({size.positives})", *cells(kind, name)]) for name, size in listed[:most]]
-        if most is not None and len(listed) > most:
-            rows.append(Row([f"... {len(listed) - most} more", *[""] * len(shown)], faint=True))
+    def by_perturbation(kind: tuple[str, str, str]) -> Table:
+        rows = [Row([f"{name} ({size.positives})", *cells(kind, name)]) for name, size in result.perturbations.items()]
         rows.append(Row(["all", *cells(kind, ALL)], strong=True))
         title = f"{_titled(*kind)}: mean ± standard error"
-        return Table(title, [Column("perturbation (rows)", left=True), *heads], rows, folded=folded)
+        return Table(title, [Column("perturbation (rows)", left=True), *heads], rows)
 
-    whole = [kind for kind in kinds if kind[:2] == result.families[0] and kind[2] in MAIN]
-    overall = [Row([_titled(*kind), *cells(kind, ALL)], strong=kind == kinds[0]) for kind in kinds]
-    over = f"Mean over {counted(len(result.perturbations), 'perturbation')} ± standard error"
-    return [
-        *(by_perturbation(kind, SHOWN, folded=False) for kind in whole),
-        Table(over, [Column("score", left=True), *heads], overall),
-        *(
-            by_perturbation(kind, None, folded=True)
-            for kind in kinds
-            if kind not in whole or len(result.perturbations) > SHOWN
-        ),
-    ]
+    every = [Row([_titled(*kind), *cells(kind, ALL)], strong=kind == kinds[0]) for kind in kinds]
+    title = f"Mean over {counted(len(result.perturbations), 'perturbation')} ± standard error"
+    return [Table(title, [Column("score", left=True), *heads], every), *map(by_perturbation, kinds)]
 
 
 def _rotations(result: Deconfounding) -> list[Table]:
@@ -323,7 +256,7 @@ def _rotations(result: Deconfounding) -> list[Table]:
     rows = [Row([_titled(s.direction, s.classifier, s.score), s.mean, s.spread]) for s in means]
     count = result.provenance["options"]["rotations"]
     columns = [Column("score", left=True), Column("mean", 3), Column("deviation", 3)]
-    return [Table(f"{BRIEF['random']}: mean and standard deviation over {count} rotations", columns, rows, folded=True)]
+    return [Table(f"{brief('random')}: mean and standard deviation over {count} rotations", columns, rows)]
 
 
 def _titled(direction: str, classifier: str, score: str) -> str:
@@ -333,18 +266,18 @@ def _titled(direction: str, classifier: str, score: str) -> str:
 
 def _test_tables(result: Deconfounding) -> list[Table]:
     """For each score the pairs of conditions, with a column for each direction and classifier."""
-    tests = [t for t in result.tests if t.perturbation == _overall(result)]
+    tests = [t for t in result.tests if t.perturbation == overall(result)]
     tables = []
     for score in dict.fromkeys(t.score for t in tests):
         mine = {(t.second, t.first, t.direction, t.classifier): t for t in tests if t.score == score}
         families = list(dict.fromkeys(key[2:] for key in mine))
         rows = [
-            Row([f"{BRIEF[second]} - {BRIEF[first]}", *(test_cell(mine.get((second, first, *f))) for f in families)])
+            Row([f"{brief(second)} - {brief(first)}", *(test_cell(mine.get((second, first, *f))) for f in families)])
             for second, first in dict.fromkeys(key[:2] for key in mine)
         ]
         columns = [Column("conditions"), *(Column(f"{CLASSIFIERS[c]},\n{DIRECTIONS[d]}") for d, c in families)]
-        title = f"Differences of {_named(score)}, over {_over(next(iter(mine.values())))} [95% interval], p after Holm"
-        tables.append(Table(title, columns, rows, note=TESTED if score == "auroc" else "", folded=score not in MAIN))
+        title = f"Differences of {_named(score)}, over {over(next(iter(mine.values())))} [95% interval], p after Holm"
+        tables.append(Table(title, columns, rows, note=TESTED if score == "auroc" else ""))
     return tables
 
 
@@ -352,8 +285,7 @@ def test_cell(test: Paired | None) -> str:
     """A difference with its interval and corrected p-value."""
     if test is None or math.isnan(test.difference.value):
         return "-"
-    p = "" if math.isnan(test.p_holm) else f" p {number(test.p_holm)}"
-    return f"{test.difference.value:+.3f} {span(test.difference.low, test.difference.high)}{p}".strip()
+    return f"{signed(test.difference)}{'' if math.isnan(test.p_holm) else f' p {number(test.p_holm)}'}"
 
 
 def _metrics(result: Deconfounding) -> Table:
@@ -389,7 +321,8 @@ def _facts(result: Deconfounding) -> dict[str, str]:
 
 
 def _figures(result: Deconfounding) -> list[Figure]:
-    figures: list[Figure] = [] if main_test(result) is None else [_differences(result)]
+    figures: list[Figure] = [_variance(result), *([_differences(result)] if main_tests(result) else [])]
+    figures += _technical_features(result)
     figures += [_component_map(c) for name, c in result.conditions.items() if name in ("ica", "pca")]
     figures += [_component_scatter(c) for name, c in result.conditions.items() if name not in ("random", "kept")]
     for plane in result.views.planes:
@@ -400,22 +333,82 @@ def _figures(result: Deconfounding) -> list[Figure]:
     return figures
 
 
+def _variance(result: Deconfounding) -> Bars:
+    """The variance of the embedding and of its most technical and most biological components."""
+    name, c = _pictured(result)
+    shown = [int(k) for k in _ends(c.components.ranked, BARS)]
+    shares = np.array([[float(share) for share in each] for each in (result.variance, *map(c.partition.of, shown))])
+    # What is explained twice in opposite directions leaves more than the whole for the others.
+    shares = np.maximum(shares, 0)
+    with np.errstate(invalid="ignore"):
+        shares = 100 * shares / shares.sum(axis=1, keepdims=True)
+    some = "" if len(c.components.ranked) <= BARS else f" The {BARS // 2} components at either end are shown."
+    return Bars(
+        "Where the variance comes from",
+        f"The whole embedding in its own scale, then components of {c.title}, the most technical first.{some} Labels "
+        "and batches that occur together leave variance that could be either.",
+        "% of the variance",
+        ["whole embedding", *(_component_name(result, name, k) for k in shown)],
+        {PART_TITLES[part]: shares[:, at] for at, part in enumerate(PARTS)},
+        colours={PART_TITLES[part]: colour for part, colour in zip(PARTS, PART_COLOURS, strict=True)},
+        ends=(0, 100),
+    )
+
+
+def _technical_features(result: Deconfounding) -> list[Figure]:
+    """Columns that the most technical components are most correlated with, by name."""
+    made: list[tuple[int, float, Sequence[tuple[str, float]]]]
+    if result.cleaning is not None and result.cleaning.dropped:
+        made = [(d.component, d.batch, d.features) for d in result.cleaning.dropped[:FEATURED]]
+        which = "that the cleaned table lacks (batch components)"
+    elif "ica" in result.conditions:
+        ica = result.conditions["ica"]
+        order = sorted(ica.features.of_each, key=lambda k: -ica.components.batch[k])[:FEATURED]
+        made = [(k, float(ica.components.batch[k]), ica.features.of_each[k]) for k in order]
+        which = f"of {ica.title}"
+    else:
+        return []
+    names = [name for *_, features in made for name, _ in features]
+    if not names:
+        return []
+    parts = {}
+    at = 0
+    for component, batch, features in made:
+        values = np.full(len(names), np.nan)
+        values[at : at + len(features)] = [value for _, value in features]
+        parts[f"component {component} (batch {percent(batch)})"] = values
+        at += len(features)
+    named = result.columns is not None
+    return [
+        Bars(
+            "Technical components and their columns",
+            f"Technical components {which}, those with the largest batch share first, and the columns that they are "
+            "most correlated with.",
+            "correlation",
+            [name if named else f"column {name}" for name in names],
+            parts,
+            ends=(-1, 1),
+        )
+    ]
+
+
 def _differences(result: Deconfounding) -> Dots:
     """Paired differences of AUROC from the first condition, of each perturbation and of all together."""
     direction, classifier = result.families[0]
-    base, *others = _conditions(result, direction, classifier)
+    base, *others = conditions(result, direction, classifier)
+    score = score_of(result)
     differences = {
         (t.second, t.perturbation): t.difference
         for t in result.tests
-        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, "auroc", base)
+        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, score, base)
     }
     shown = [*list(result.perturbations)[:DIFFERENCES], ALL]
     return Dots(
         "Paired differences",
         "Dots with 95% intervals; right of 0 is better. Held-out batches, first direction and classifier.",
-        "difference of AUROC",
+        f"difference of {_named(score)}",
         ["all" if name == ALL else name for name in shown],
-        {f"{BRIEF[c]} less {BRIEF[base]}": [differences.get((c, name)) for name in shown] for c in others},
+        {f"{brief(c)} less {brief(base)}": [differences.get((c, name)) for name in shown] for c in others},
     )
 
 
@@ -427,9 +420,7 @@ def _marked(c: ConditionResult, k: int, text: str) -> str:
 def _component_map(c: ConditionResult) -> HeatMap:
     """What batch and label explain of each component, from the most technical to the most biological."""
     a = c.components
-    # Of many, those at both ends.
-    half = COMPONENTS // 2
-    shown = a.ranked if len(a.ranked) <= COMPONENTS else np.concatenate([a.ranked[:half], a.ranked[-half:]])
+    shown = _ends(a.ranked, COMPONENTS)
     shares = np.clip([a.batch[shown], a.label[shown]], 0, 1)
     return HeatMap(
         f"What components follow: {c.title}",

@@ -108,9 +108,9 @@ def _clean(
     if inverse:
         raise InputError(f"{model} takes components away, which cannot be undone. Use --inverse with a model of unmix.")
     check_cleaned(source, out, overwrite=overwrite, model=False)
-    affine, columns = read_cleaning(model)
+    affine, columns, usual = read_cleaning(model)
     with single_rows():
-        rows = open_again(source, key, columns)
+        rows = open_again(source, key, columns, usual)
     if rows.shape[1] != len(affine.origin):
         raise InputError(f"{rows.name} has {rows.shape[1]} columns, but {model} cleans {len(affine.origin)}.")
     with reporting(not quiet) as progress:
