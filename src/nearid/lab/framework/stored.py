@@ -11,7 +11,7 @@ from typing import Any
 
 from nearid.base.errors import InputError
 from nearid.engines.base import Failure
-from nearid.lab.framework.cells import Cell, Finished, every_row
+from nearid.lab.framework.cells import Cell, Finished, Reused, every_row
 from nearid.lab.framework.claims import Claim, Outcome, Status
 from nearid.lab.framework.experiment import Column, Experiment, Published, Row, experiment
 from nearid.lab.framework.result import ExperimentResult, Failed
@@ -89,6 +89,7 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
             # Not stored by the first versions.
             cell.get("core_seconds", 0.0),
             machines[0],
+            Reused(**cell["reused"]) if "reused" in cell else None,
         )
         for cell in record["cells"]
     ]

@@ -49,7 +49,7 @@ def view(result: ExperimentResult) -> View:
         alerts=result.alerts,
         tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
         facts=_facts(result),
-        figures=[*_drawn(result), *_training(result), *(e.figures(result) if e.figures is not None else ())],
+        figures=[*_drawn(result), *_training(result), *_own(result)],
         provenance=result.provenance,
     )
 
@@ -175,6 +175,8 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     # Time of all cells, including those of earlier runs.
     core = sum(f.core_seconds for f in result.cells) / 60
     facts["time"] = f"{core:.1f} minutes of one core for {counted(len(result.cells), 'cell')}"
+    for source, count in result.reused.items():
+        facts[f"from {source.file}"] = f"{counted(count, 'cell')}, computed with nearid {source.nearid}"
     if any(not value.verified for value in published):
         facts[UNVERIFIED] = "not verified in the paper itself"
     facts |= {row.title: row.note for row in result.rows if row.note}
@@ -186,6 +188,17 @@ def _drawn(result: ExperimentResult) -> list[Figure]:
     """Published beside measured values, where the paper gives some for a row that was run."""
     drawn = dots(result) if compared(result) else None
     return [] if drawn is None else [drawn]
+
+
+def _own(result: ExperimentResult) -> Sequence[Figure]:
+    """The figures of the experiment itself; none if cells were reused that lack what these figures show."""
+    figures = result.experiment.figures
+    try:
+        return () if figures is None else figures(result)
+    except KeyError as missing:
+        if missing.args != ("views",) or not result.reused:
+            raise
+        return ()
 
 
 def _training(result: ExperimentResult) -> list[Figure]:
