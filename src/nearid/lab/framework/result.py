@@ -238,7 +238,10 @@ class ExperimentResult(Result):
             "about": e.about,
             "paper": vars(e.paper),
             "table": [self._row(row) for row in self.rows],
-            "claims": [{"claim": c.text, "status": str(o.status), "why": o.sentence} for c, o in self.outcomes],
+            "claims": [
+                {"claim": c.text, "added": c.added, "status": str(o.status), "why": o.sentence}
+                for c, o in self.outcomes
+            ],
             "cells": [
                 {
                     "row": f.cell.row.key,

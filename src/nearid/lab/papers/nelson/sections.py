@@ -196,17 +196,15 @@ TRAINED_PAIRS: Section[Any] = Section(
     "linear map. ICA of each alone removes 25 and 59% of what a rigid motion removes.",
     shown="Table 1: Pythia-160M has .219 (permutation), .202 (ICA), .150 (rigid), .131 (linear); MAE .197, .145, .109, "
     ".036.",
+    measured="GPTs alone were run: {gpt:permutation_in} (permutation), {gpt:ica_in} (ICA), {gpt:rigid_in} (rigid) and "
+    "{gpt:linear_in} (linear), in sample. ICA's efficiency is {gpt:efficiency_in}% (25% in the paper): after 500 steps "
+    "it comes as near as the best rigid motion. Earlier layers agree more than the last one up to a rigid motion, "
+    "although what follows them is further from an isometry.",
     different="Networks and data are far smaller, and the examples are test text and test images. Hidden states are "
     "those after the final norm, which the output embedding reads. An earlier version took the states before them. "
     "Beside the paper, ICA is also fitted within the directions above noise, and earlier layers of the GPTs are "
     "compared with the bi-Lipschitz constant of what follows them.",
     figure=_by_map,
-    further={
-        "trained-pairs-gpt": "GPTs alone: {gpt:permutation_in} (permutation), {gpt:ica_in} (ICA), {gpt:rigid_in} "
-        "(rigid) and {gpt:linear_in} (linear), in sample. ICA's efficiency is {gpt:efficiency_in}% (25% in the "
-        "paper): after 500 steps it comes as near as the best rigid motion. Earlier layers agree more than the last "
-        "one up to a rigid motion, although what follows them is further from an isometry.",
-    },
 )
 
 OTHERS_NETWORKS: Section[Any] = Section(
