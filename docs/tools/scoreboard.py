@@ -3,19 +3,31 @@
 The scores in docs/results/*.json are what runs have measured. All else follows from them: the claims in these files and
 the printed tables (*.txt), the scoreboard and the sections of the page, and the pictures in docs/pictures/papers. A new
 result is picked up by its file: NAME.json is the result of the experiment NAME, NAME-anything.json a further run of it.
+
+python docs/tools/scoreboard.py nearid-results/NAME/result.json first stores a new result as NAME.json.
 """
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from nearid.base.errors import InputError
 from nearid.lab.framework.experiment import Experiment, experiments
-from nearid.lab.framework.scoreboard import COUNTED, command, compared, core_minutes, counts, figure
+from nearid.lab.framework.scoreboard import (
+    COUNTED,
+    ENOUGH_SEEDS,
+    command,
+    compared,
+    core_minutes,
+    counts,
+    figure,
+    over_seeds,
+)
 from nearid.lab.framework.stored import StoredResult, read_result
-from nearid.lab.framework.view import MARKS
+from nearid.lab.framework.view import MARKS, told
 from nearid.show.svg import picture
 from nearid.show.terminal import text
 from nearid.show.view import counted, number
@@ -68,15 +80,26 @@ def scoreboard() -> str:
     """The table of all stored results, a line each, and a line for their sum."""
     heads = ["experiment", "score", "published", "measured", "largest difference", "/".join(SIGNS.values())]
     lines = []
-    total = [0] * len(COUNTED)
+    total, stated, sure, folds = [0] * len(COUNTED), [0] * len(COUNTED), 0, 0
     for paper, group in by_paper():
         for e in group:
             for stem in files_of(e):
                 lines.append(line(stem, f"{paper}, {e.shows}"))
                 if stem == e.name:
-                    total = [a + b for a, b in zip(total, counts(stored(stem)), strict=True)]
-    lines.append(["**all experiments**", f"{sum(total)} claims", "", "", "", f"**{_together(total)}**", "", ""])
-    return table([*heads, "core minutes", "command"], lines)
+                    result = stored(stem)
+                    own = counts(result, stated=True)
+                    total = [a + b for a, b in zip(total, counts(result), strict=True)]
+                    stated = [a + b for a, b in zip(stated, own, strict=True)]
+                    sure += own[0] if over_seeds(result) else 0
+                    folds += own[0] if e.seeds_draw else 0
+    sums = [f"**{_together(total)}**", f"**{_together(stated)}**"]
+    lines.append(["**all experiments**", f"{sum(total)} claims", "", "", "", *sums, "", ""])
+    sentence = (
+        f"The papers state {sum(stated)} of the {sum(total)} claims; nearid added the others. {stated[0]} of these are "
+        f"reproduced: {sure} by intervals over {ENOUGH_SEEDS} or more seeds that draw data or train networks, and "
+        f"{folds} where networks and data are given and seeds draw folds.\n"
+    )
+    return table([*heads, "stated by the paper", "core minutes", "command"], lines) + "\n" + sentence
 
 
 def line(stem: str, shows: str) -> list[str]:
@@ -93,7 +116,8 @@ def line(stem: str, shows: str) -> list[str]:
         score = f"{both.column.title}, {counted(len(both.rows), 'row')}" + (f"; *{unlike}*" if unlike else "")
         largest = f"{difference:+.{both.column.digits}f}<br>{row.title}"
         figures = [score, both.published_range, both.measured_range, largest]
-    return [name, *figures, _together(counts(result)) if whole else "–", minutes(result), _brief(again(result))]
+    claims = [_together(counts(result, stated=stated)) if whole else "–" for stated in (False, True)]
+    return [name, *figures, *claims, minutes(result), _brief(again(result))]
 
 
 def _brief(command: str) -> str:
@@ -135,7 +159,7 @@ def section(e: Experiment) -> str:
         parts.append(
             "**These results are of an older version of the experiment.** Its claims are as they were judged then.\n"
         )
-    seeds = counted(len(result.seeds), "seed")
+    seeds = counted(len(result.seeds), "seed") + (f" that draw {e.seeds_draw}" if e.seeds_draw else "")
     took = f"{minutes(result)} core minutes" if core_minutes(result) else "time not stored"
     parts.append(f"**Measured** ({seeds}, {took}). {filled(s.measured, result)}".rstrip() + "\n")
     if s.different:
@@ -143,7 +167,7 @@ def section(e: Experiment) -> str:
     if drawn := figure(result):
         published = f" In the paper: {s.shown}" if s.shown else ""
         parts += [f"![{drawn.title}](pictures/papers/{e.name}.svg)\n", f"*{drawn.caption}{published}*\n"]
-    claims = [[c.text, f"{MARKS[o.status][0]}&nbsp;{o.status}", o.figures] for c, o in result.outcomes]
+    claims = [[told(c), f"{MARKS[o.status][0]}&nbsp;{o.status}", o.figures] for c, o in result.outcomes]
     parts.append(table(["claim", "status", "figure"], claims))
     parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
     parts.append(fence(again(result)))
@@ -155,8 +179,8 @@ def further_runs(e: Experiment, stems: list[str]) -> list[str]:
     parts = []
     for stem in stems:
         result = stored(stem)
-        told = f"**{stem}** ([table](results/{stem}.txt), {counted(len(result.seeds), 'seed')}). "
-        parts += [told + filled(e.section.further.get(stem, ""), result) + "\n", fence(again(result))]
+        begun = f"**{stem}** ([table](results/{stem}.txt), {counted(len(result.seeds), 'seed')}). "
+        parts += [begun + filled(e.section.further.get(stem, ""), result) + "\n", fence(again(result))]
     return parts
 
 
@@ -165,7 +189,7 @@ def fence(line: str) -> str:
     return f"<!-- not run: minutes to hours -->\n```sh\n{line}\n```\n"
 
 
-def filled(told: str, result: StoredResult) -> str:
+def filled(words: str, result: StoredResult) -> str:
     """A text with the mean of a stored score in the place of each {row:column}."""
 
     def value(found: re.Match[str]) -> str:
@@ -174,7 +198,7 @@ def filled(told: str, result: StoredResult) -> str:
             raise InputError(f"The section of {result.experiment.name} names {found[0]}, which is not stored.")
         return number(result.estimate(row, column).value, result.column(column).digits)
 
-    return re.sub(r"\{([\w.+-]+):(\w+)\}", value, told)
+    return re.sub(r"\{([\w.+-]+):(\w+)\}", value, words)
 
 
 def page(before: str) -> str:
@@ -218,7 +242,19 @@ def everything() -> dict[Path, str]:
     return made | pictures() | {PAGE: page(PAGE.read_text(encoding="utf-8"))}
 
 
+def store(result: Path) -> Path:
+    """Store a result of a run in the place of the one before, and return its file."""
+    record = json.loads(result.read_text(encoding="utf-8"))
+    # Where the run wrote its files means nothing to others.
+    record["provenance"]["command"] = read_result(result).recorded_command
+    place = RESULTS / f"{record['experiment']}.json"
+    place.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return place
+
+
 if __name__ == "__main__":
+    for new in sys.argv[1:]:
+        store(Path(new))
     PICTURES.mkdir(parents=True, exist_ok=True)
     for place, content in everything().items():
         place.write_text(content, encoding="utf-8")

@@ -95,6 +95,14 @@ def test_intervals_are_told_within_the_range_and_decide_as_a_whole():
     assert "[0.05193, 1.508]" in difference.sentence
 
 
+def test_seeds_that_all_give_one_value_have_no_interval():
+    alike = at_least("a", "r2", 0.9)(Found(a=(0.95, 0.95, 0.95)))
+    assert alike.status == YES and alike.sentence == "r2 of a is 0.95 with each of 3 seeds: at least 0.9, as claimed."
+    assert alike.figure == "0.95 with each seed, claimed: at least 0.9"
+    assert at_most("a", "r2", 0.9)(Found(a=(0.95, 0.95, 0.95))).status == NO
+    assert "95% interval" in at_least("a", "r2", 0.9)(Found(a=(0.95, 0.95, 0.95 + 1e-6))).sentence
+
+
 def test_rows_that_were_not_run_are_named_once():
     found = Found(ran="a", a=(0.95, 0.96, 0.97))
     alone = at_least("b", "r2", 0.9)(found)

@@ -212,6 +212,8 @@ def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reprodu
         (["all", "--set", "nothing=1"], "no parameter of radial named 'nothing'"),
         (["radial", "--engine", "dusk"], "The engine must be"),
         (["radial", "-o", "note.txt"], "note.txt is a file"),
+        (["radial", "--reuse", "note.txt"], "note.txt is not the result.json of an experiment"),
+        (["all", "--reuse", "note.txt"], "--reuse takes cells from the result of one experiment"),
     ],
 )
 def test_bad_input_gets_a_sentence(refused, tmp_path, args, words):

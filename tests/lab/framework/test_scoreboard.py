@@ -8,9 +8,20 @@ import pytest
 from nearid.lab.framework.cells import cells_of
 from nearid.lab.framework.experiment import Section
 from nearid.lab.framework.run import plan, reproduce
-from nearid.lab.framework.scoreboard import all_published, command, compared, counts, figure, scores, training
+from nearid.lab.framework.scoreboard import (
+    all_published,
+    command,
+    compared,
+    counts,
+    figure,
+    over_seeds,
+    scores,
+    training,
+    view_of_results,
+)
 from nearid.lab.framework.settings import assignments
 from nearid.show.svg import picture
+from nearid.show.terminal import text
 from toy_experiments import TOY
 from toy_results import Inline
 
@@ -63,6 +74,24 @@ def test_the_command_gives_the_same_cells_again(tmp_path, options):
     first = run(**options)
     names = {c.name for c in cells_of(TOY, first.parameters, first.seeds, first.only)}
     assert {c.name for c in again.cells} == names
+
+
+def test_claims_that_nearid_added_are_counted_apart(result):
+    first, *others = TOY.claims
+    added = replace(result, experiment=replace(TOY, claims=(replace(first, added=True), *others)))
+    every, stated = counts(added), counts(added, stated=True)
+    assert every == counts(result) and sum(every) == len(TOY.claims)
+    assert [a - b for a, b in zip(every, stated, strict=True)] == [1, 0, 0, 0]
+    board = view_of_results([added], {})
+    assert f"{stated[0]} of the {sum(stated)} claims that the papers state are reproduced" in board.reason
+    assert [claim["added"] for claim in added.to_dict()["claims"]] == [True, *(False for _ in others)]
+    assert "(Added by nearid.)" in text(added.view, 120) and "(Added by nearid.)" not in text(result.view, 120)
+
+
+def test_intervals_are_over_seeds_only_if_seeds_change_more_than_folds(result):
+    assert over_seeds(result) and not over_seeds(replace(result, seeds=(0, 1)))
+    given = replace(result, experiment=replace(TOY, seeds_draw="folds"))
+    assert not over_seeds(given) and given.view.facts["measured"].endswith("Seeds draw folds")
 
 
 def test_figures(result):

@@ -57,14 +57,39 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Reused:
+    """Where a cell was read that this run did not compute.
+
+    Attributes
+    ----------
+    file : str
+        The stored result.
+    nearid : str
+        Version of nearid that computed the cell.
+    """
+
+    file: str
+    nearid: str
+
+
+@dataclass(frozen=True)
 class Finished:
-    """A cell and its result."""
+    """A cell and its result.
+
+    Attributes
+    ----------
+    machine : dict
+        Machine and versions of its run.
+    reused : Reused, optional
+        Set if the cell is from a stored result. Its data then lack the views, which results do not store.
+    """
 
     cell: Cell
     data: CellData
     seconds: float
     core_seconds: float
     machine: dict[str, str]
+    reused: Reused | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +177,7 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _is_cell_data(data: Any) -> bool:
+def is_cell_data(data: Any) -> bool:
     """Whether data from a file have the form of `CellData`: named scores that are numbers, curves and views."""
     if not isinstance(data, dict) or not _are_numbers(data.get("scores", {}).values()) or "scores" not in data:
         return False
@@ -191,7 +216,7 @@ class Store:
             if record["identity"] != cell.identity:
                 return None
             times = float(record["seconds"]), float(record["core_seconds"])
-            if not _is_cell_data(record["data"]):
+            if not is_cell_data(record["data"]):
                 return None
             return Finished(cell, record["data"], *times, dict(record["machine"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -29,6 +29,8 @@ class Status(StrEnum):
 ORDER = (Status.NOT_REPRODUCED, Status.NOT_JUDGED, Status.NOT_TESTABLE, Status.UNDECIDED, Status.REPRODUCED)
 # The test is one-sided: an interval can miss a threshold only on one side.
 LEVEL = (1 - CONFIDENCE) / 2
+# The relative width of an interval that is due to rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,19 @@ Test = Callable[["ExperimentResult"], Outcome]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, and its test on a result."""
+    """A claim, and its test on a result.
+
+    Attributes
+    ----------
+    added : bool
+        Whether nearid added it: a control, a finding, a further protocol or another reading of the paper. All other
+        claims are stated by the paper in its text, theorems, tables or figures, perhaps for other networks or data.
+        Thresholds are often nearid's.
+    """
 
     text: str
     test: Test
+    added: bool = False
 
 
 def at_least(row: str, column: str, threshold: float) -> Test:
@@ -223,8 +234,13 @@ def decide(
             figure=f"{estimate.value:.3g} of one seed, claimed: {claimed}",
         )
     shown = estimate if column is None else estimate.within(column.least, column.most)
-    figures = f"{label} is {estimate.value:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {estimate.n} seeds"
-    figure = f"{estimate.value:.3g} [{shown.low:.3g}, {shown.high:.3g}], claimed: {claimed}"
+    interval = f", 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {estimate.n} seeds"
+    brief = f"{estimate.value:.3g} [{shown.low:.3g}, {shown.high:.3g}]"
+    # Seeds that all give one value are no sample of anything.
+    if estimate.high - estimate.low <= ROUNDING * abs(estimate.value):
+        interval, brief = f" with each of {estimate.n} seeds", f"{estimate.value:.3g} with each seed"
+    figures = f"{label} is {estimate.value:.4g}{interval}"
+    figure = f"{brief}, claimed: {claimed}"
     sign = 1 if above else -1
     margin = sign * ((estimate.low if above else estimate.high) - threshold)
     p_value = _miss(estimate, threshold, sign, strict)

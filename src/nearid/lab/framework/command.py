@@ -68,6 +68,13 @@ def reproduce(
             rich_help_panel=COMPUTED,
         ),
     ] = None,
+    reuse: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take finished cells from the result.json of an earlier run instead of running them again.",
+            rich_help_panel=COMPUTED,
+        ),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -97,10 +104,11 @@ def reproduce(
 
     nearid writes result.json and report.html to OUT/NAME. With another preset, --seeds, --row or --set it writes them
     to a folder in OUT/NAME that is named after these options. Finished cells of the table are kept in OUT/NAME/cells.
-    After Ctrl-C, the same command continues. "all" skips experiments that lack a data set or a package, ends with a
-    scoreboard, and writes it with links to the reports to OUT/index.html, or OUT/index-OPTIONS.html with other options.
-    The exit code is 3 if cells failed.
+    After Ctrl-C, the same command continues. --reuse takes cells from a stored result, for example if this folder is
+    lost. "all" skips experiments that lack a data set or a package, ends with a scoreboard, and writes it with links to
+    the reports to OUT/index.html, or OUT/index-OPTIONS.html with other options. The exit code is 3 if cells failed.
     """
+    from nearid.base.errors import InputError
     from nearid.lab.framework.experiment import experiment, experiments, summary
     from nearid.lab.framework.run import details, lacking, plan, resume_hint, run
     from nearid.lab.framework.settings import assignments
@@ -118,7 +126,12 @@ def reproduce(
     chosen = experiments() if several else [experiment(name)]
     given = assignments(settings or [])
     # All are checked before the first begins.
-    plans = [plan(e, out / e.name, preset=preset, seeds=seeds, rows=rows or (), parameters=given) for e in chosen]
+    if several and reuse is not None:
+        raise InputError("--reuse takes cells from the result of one experiment: name it instead of all.")
+    plans = [
+        plan(e, out / e.name, preset=preset, seeds=seeds, rows=rows or (), parameters=given, reuse=reuse)
+        for e in chosen
+    ]
     if show:
         if as_json:
             _print([details(planned) for planned in plans], several)

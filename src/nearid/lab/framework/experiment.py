@@ -227,6 +227,9 @@ class Experiment(Generic[P]):
         Raises an InputError if something that the user must provide, such as a file, is missing or unusable.
     section : Section
         Its section on the page of results.
+    seeds_draw : str
+        What seeds draw if they change neither data nor networks, such as folds. An interval over seeds then says
+        nothing of other data. Empty if seeds draw data or train networks.
     version : int
         Increased when a cell would return a different result than before, so that older cells are not reused.
     """
@@ -247,6 +250,7 @@ class Experiment(Generic[P]):
     datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     ready: Callable[[P], None] = lambda parameters: None
     section: Section[P] = field(default_factory=Section)
+    seeds_draw: str = ""
     version: int = 1
 
 

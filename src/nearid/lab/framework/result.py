@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from nearid.base.estimate import Estimate
 from nearid.base.files import write_text
 from nearid.base.jsonable import finite
 from nearid.engines.base import Failure
-from nearid.lab.framework.cells import Cell, Finished, every_row, rows_of
+from nearid.lab.framework.cells import Cell, Finished, Reused, every_row, rows_of
 from nearid.lab.framework.claims import Claim, Outcome, Status
 from nearid.lab.framework.experiment import Column, Curve, Experiment, Row
 from nearid.lab.framework.settings import SMOKE, as_dict, set_by_user
@@ -212,8 +213,21 @@ class ExperimentResult(Result):
     def outcomes(self) -> list[tuple[Claim, Outcome]]:
         """Every claim with its outcome in this run."""
         # Tests always run: a short run then shows that they work.
-        tested = [(claim, claim.test(self)) for claim in self.experiment.claims]
+        tested = [(claim, self._tested(claim)) for claim in self.experiment.claims]
         return tested if self.judged else [(claim, Outcome(Status.NOT_JUDGED, TOO_SHORT)) for claim, _ in tested]
+
+    def _tested(self, claim: Claim) -> Outcome:
+        try:
+            return claim.test(self)
+        except KeyError as missing:
+            if missing.args != ("views",) or not self.reused:
+                raise
+            return Outcome(Status.NOT_TESTABLE, "Reused cells lack what this claim needs. Run it without --reuse.")
+
+    @property
+    def reused(self) -> dict[Reused, int]:
+        """How many cells were read from each stored result."""
+        return dict(Counter(f.reused for f in self.cells if f.reused is not None))
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON data, without the views."""
@@ -224,7 +238,10 @@ class ExperimentResult(Result):
             "about": e.about,
             "paper": vars(e.paper),
             "table": [self._row(row) for row in self.rows],
-            "claims": [{"claim": c.text, "status": str(o.status), "why": o.sentence} for c, o in self.outcomes],
+            "claims": [
+                {"claim": c.text, "added": c.added, "status": str(o.status), "why": o.sentence}
+                for c, o in self.outcomes
+            ],
             "cells": [
                 {
                     "row": f.cell.row.key,
@@ -234,6 +251,7 @@ class ExperimentResult(Result):
                     "curves": f.data.get("curves", {}),
                     "seconds": round(f.seconds, 2),
                     "core_seconds": round(f.core_seconds, 2),
+                    **({} if f.reused is None else {"reused": vars(f.reused)}),
                 }
                 for f in self.cells
             ],

@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
@@ -30,6 +31,7 @@ from nearid.lab.data.registry import dataset, find, how_to_get
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, experiment, summary
 from nearid.lab.framework.result import ExperimentResult, Failed
+from nearid.lab.framework.reuse import Reusable, reusable
 from nearid.lab.framework.settings import (
     USUAL,
     as_dict,
@@ -62,6 +64,7 @@ def reproduce(
     seeds: Count | None = None,
     rows: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
+    reuse: str | os.PathLike[str] | None = None,
     engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> ExperimentResult:
@@ -86,6 +89,10 @@ def reproduce(
         Keys of the rows to run. Default: all rows. Claims that need other rows are then not testable.
     parameters : mapping, optional
         Parameters to set, as values or as text.
+    reuse : path, optional
+        The result.json of an earlier run of the same version of the experiment. Its cells with the same parameters and
+        seeds are not run again. The result names them. Figures and claims that need more than scores and curves of
+        every cell are then left out.
     engine : {"local", "dask"}, address or Engine, optional
         "local", "dask", or the address of a Dask scheduler. Dask workers on other machines need no access to the
         folder, but then a cell cannot continue where another worker stopped.
@@ -109,7 +116,7 @@ def reproduce(
     with ExitStack() as stack:
         bars = stack.enter_context(reporting(progress))
         folder = Path(out if out is not None else stack.enter_context(TemporaryDirectory()))
-        planned = plan(chosen, folder, preset=preset, seeds=seeds, rows=rows, parameters=parameters)
+        planned = plan(chosen, folder, preset=preset, seeds=seeds, rows=rows, parameters=parameters, reuse=reuse)
         [result] = run([planned], engine=engine, progress=bars)
     return result
 
@@ -228,7 +235,7 @@ class _Table:
 
     def __post_init__(self) -> None:
         for cell in self.plan.cells:
-            kept = self.store.read(cell)
+            kept = self.store.read(cell) or self.plan.reusable.cells.get(cell.name)
             if kept:
                 self.finished[cell.name] = kept
                 # A run may be killed between keeping a cell and this.
@@ -269,6 +276,8 @@ class _Table:
         # Cells end in any order. The result must not depend on it.
         place = {cell.name: k for k, cell in enumerate(plan.cells)}
         failures = sorted(self.failures, key=lambda failed: place[failed.cell.name])
+        reused = Counter(f.reused for f in finished if f.reused is not None)
+        machines = plan.reusable.machines if reused else ()
         result = ExperimentResult(
             plan.experiment,
             plan.preset,
@@ -290,7 +299,8 @@ class _Table:
                 seconds=round(now - began, 1),
                 cell_seconds=round(sum(f.seconds for f in finished), 1),
                 core_seconds=round(sum(f.core_seconds for f in finished), 1),
-                machines=_unlike([f.machine for f in finished]),
+                machines=_unlike([*(f.machine for f in finished if f.reused is None), *machines]),
+                reused=[vars(source) | {"cells": count} for source, count in reused.items()],
             ),
             plan.only,
         )
@@ -319,6 +329,10 @@ class Plan:
         Folder of the experiment. Cells of all its runs are stored there.
     notes : tuple of str
         Remarks for the user.
+    reuse : Path, optional
+        A stored result whose cells are not run again.
+    reusable : Reusable
+        These cells.
     """
 
     experiment: Experiment[Any]
@@ -328,6 +342,8 @@ class Plan:
     only: tuple[str, ...]
     folder: Path
     notes: tuple[str, ...] = ()
+    reuse: Path | None = None
+    reusable: Reusable = field(default_factory=Reusable, compare=False)
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -339,7 +355,8 @@ class Plan:
         """Arguments of `reproduce` that give this run."""
         changes = set_by_user(self.experiment, self.preset, self.parameters)
         chosen = {"name": self.experiment.name, "preset": self.preset, "seeds": self.seeds, "rows": self.only}
-        return {**chosen, "parameters": {name: value for name, (value, _) in changes.items()}}
+        reuse = {} if self.reuse is None else {"reuse": str(self.reuse)}
+        return {**chosen, "parameters": {name: value for name, (value, _) in changes.items()}, **reuse}
 
     @property
     def variant(self) -> str:
@@ -374,6 +391,7 @@ def plan(
     seeds: int | None = None,
     rows: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
+    reuse: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """Return the plan of a run; raise an error if it cannot be run.
 
@@ -387,6 +405,8 @@ def plan(
         Keys of the rows to run; all by default.
     parameters : mapping, optional
         Parameters to set, as values or as text.
+    reuse : path, optional
+        A stored result whose cells are not run again.
     """
     chosen = parameters_for(experiment, preset, parameters)
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
@@ -395,7 +415,11 @@ def plan(
     only = [row.key for row in rows_of(experiment, chosen, rows)]
     every = [row.key for row in every_row(experiment, chosen)]
     notes = [note for name in parameters or {} if (note := _override_note(experiment, chosen, name, only))]
-    return Plan(experiment, preset, chosen, wanted, () if only == every else tuple(only), folder, tuple(notes))
+    made = Plan(experiment, preset, chosen, wanted, () if only == every else tuple(only), folder, tuple(notes))
+    if reuse is None:
+        return made
+    stored = reusable(Path(reuse), made.cells)
+    return replace(made, reuse=Path(reuse), reusable=stored, notes=(*notes, *stored.notes))
 
 
 def _override_note(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequence[str]) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # The statuses that are counted, in the order of the columns.
 COUNTED = (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NOT_TESTABLE)
+# The fewest seeds that a count of reproduced claims asks for.
+ENOUGH_SEEDS = 3
 MEASURED, PUBLISHED = "measured", "published"
 # Title of the page of all results.
 TITLE = "The papers"
@@ -75,10 +77,15 @@ def compared(result: ExperimentResult) -> Compared | None:
     return None
 
 
-def counts(result: ExperimentResult) -> list[int]:
-    """Claims of each counted status."""
-    statuses = [outcome.status for _, outcome in result.outcomes]
+def counts(result: ExperimentResult, *, stated: bool = False) -> list[int]:
+    """Claims of each counted status: all, or those that the paper states."""
+    statuses = [outcome.status for claim, outcome in result.outcomes if not (stated and claim.added)]
     return [statuses.count(status) for status in COUNTED]
+
+
+def over_seeds(result: ExperimentResult) -> bool:
+    """Whether intervals are over enough seeds, each with data or networks of its own."""
+    return len(result.seeds) >= ENOUGH_SEEDS and not result.experiment.seeds_draw
 
 
 def core_minutes(result: ExperimentResult) -> float:
@@ -198,6 +205,7 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
         *(Head(title) for title in ("published", "measured", "claims\n✓/✗/?/-", "core\nminutes")),
     ]
     totals = [sum(column) for column in zip(*map(counts, results), strict=True)]
+    stated = [sum(column) for column in zip(*(counts(result, stated=True) for result in results), strict=True)]
     said = [f"{n} {status}" for n, status in zip(totals, COUNTED, strict=True) if n]
     rows = []
     for result in results:
@@ -211,7 +219,9 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
         subject="scoreboard",
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
         reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "
-        "all such rows. The claims are counted as reproduced/not reproduced/undecided/not testable.",
+        "all such rows. The claims are counted as reproduced/not reproduced/undecided/not testable. "
+        f"{stated[0]} of the {counted(sum(stated), 'claim')} that the papers state are reproduced; nearid added the "
+        "other claims.",
         tables=[Table("", heads, rows)],
         figures=[drawn for result in results if (drawn := figure(result)) is not None],
     )

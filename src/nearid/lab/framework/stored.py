@@ -11,7 +11,7 @@ from typing import Any
 
 from nearid.base.errors import InputError
 from nearid.engines.base import Failure
-from nearid.lab.framework.cells import Cell, Finished, every_row
+from nearid.lab.framework.cells import Cell, Finished, Reused, every_row
 from nearid.lab.framework.claims import Claim, Outcome, Status
 from nearid.lab.framework.experiment import Column, Experiment, Published, Row, experiment
 from nearid.lab.framework.result import ExperimentResult, Failed
@@ -89,6 +89,7 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
             # Not stored by the first versions.
             cell.get("core_seconds", 0.0),
             machines[0],
+            Reused(**cell["reused"]) if "reused" in cell else None,
         )
         for cell in record["cells"]
     ]
@@ -99,8 +100,8 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
 
 
 def matched(
-    claims: Sequence[Claim], stored: Sequence[Mapping[str, str]]
-) -> list[tuple[Claim, Mapping[str, str] | None]]:
+    claims: Sequence[Claim], stored: Sequence[Mapping[str, Any]]
+) -> list[tuple[Claim, Mapping[str, Any] | None]]:
     """Each claim with its stored outcome: the one of the same sentence, or None.
 
     If as many stored outcomes as claims have no partner, the claims were worded anew, and their order decides.
@@ -130,18 +131,22 @@ def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]
     ]
     known = {column.key: column for column in e.columns}
     keys = dict.fromkeys(key for row in record["table"] for key in row["scores"])
-    claims = [_stored_claim(claim) for claim in record["claims"]]
+    added = {claim.text: claim.added for claim in e.claims}
+    claims = [
+        replace(_stored_claim(claim), added=claim.get("added", added.get(claim["claim"], False)))
+        for claim in record["claims"]
+    ]
     return replace(
         e, rows=lambda p: rows, columns=[known.get(key, Column(key, key)) for key in keys], claims=claims, curves=()
     )
 
 
-def _stored_claim(claim: Mapping[str, str]) -> Claim:
+def _stored_claim(claim: Mapping[str, Any]) -> Claim:
     outcome = Outcome(Status(claim["status"]), claim["why"])
     return Claim(claim["claim"], lambda result: outcome)
 
 
-def _tested_again(claim: Claim, stored: Mapping[str, str] | None) -> Claim:
+def _tested_again(claim: Claim, stored: Mapping[str, Any] | None) -> Claim:
     """A claim that is tested on stored scores; if it needs the views of the cells, its outcome is the stored one."""
 
     def test(result: ExperimentResult) -> Outcome:

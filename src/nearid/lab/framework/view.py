@@ -15,6 +15,7 @@ from nearid.show.figures import Curve, Figure, Lines
 from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, cell_lines, counted, number
 
 if TYPE_CHECKING:
+    from nearid.lab.framework.claims import Claim
     from nearid.lab.framework.experiment import Experiment, Published
     from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import Plan
@@ -49,7 +50,7 @@ def view(result: ExperimentResult) -> View:
         alerts=result.alerts,
         tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
         facts=_facts(result),
-        figures=[*_drawn(result), *_training(result), *(e.figures(result) if e.figures is not None else ())],
+        figures=[*_drawn(result), *_training(result), *_own(result)],
         provenance=result.provenance,
     )
 
@@ -57,6 +58,11 @@ def view(result: ExperimentResult) -> View:
 def cited(e: Experiment[Any]) -> str:
     """The paper of an experiment."""
     return f"{e.paper.authors}: {e.paper.title}. {e.paper.venue}. {e.paper.url}"
+
+
+def told(claim: Claim) -> str:
+    """A claim, and whether nearid added it."""
+    return f"{claim.text} (Added by nearid.)" if claim.added else claim.text
 
 
 def how_run(result: ExperimentResult) -> str:
@@ -117,7 +123,7 @@ def _published(value: Published | None, digits: int) -> str:
 
 def _claims(result: ExperimentResult) -> Table:
     columns = [Column("verdict", left=True), Column("claim", left=True)]
-    rows = [[f"{MARKS[o.status][0]} {o.status}", claim.text] for claim, o in result.outcomes]
+    rows = [[f"{MARKS[o.status][0]} {o.status}", told(claim)] for claim, o in result.outcomes]
     if result.judged:
         columns.append(Column("what decided", left=True))
         rows = [[*row, o.brief] for row, (_, o) in zip(rows, result.outcomes, strict=True)]
@@ -164,6 +170,8 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     published = [value for row in result.rows for value in row.published.values()]
     interval = "[95% interval of the mean, Student's t, cut where a score ends]"
     over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
+    if draw := result.experiment.seeds_draw:
+        over += f". Seeds draw {draw}"
     facts = {
         "paper": cited(result.experiment),
         "run": how_run(result),
@@ -175,6 +183,8 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     # Time of all cells, including those of earlier runs.
     core = sum(f.core_seconds for f in result.cells) / 60
     facts["time"] = f"{core:.1f} minutes of one core for {counted(len(result.cells), 'cell')}"
+    for source, count in result.reused.items():
+        facts[f"from {source.file}"] = f"{counted(count, 'cell')}, computed with nearid {source.nearid}"
     if any(not value.verified for value in published):
         facts[UNVERIFIED] = "not verified in the paper itself"
     facts |= {row.title: row.note for row in result.rows if row.note}
@@ -186,6 +196,17 @@ def _drawn(result: ExperimentResult) -> list[Figure]:
     """Published beside measured values, where the paper gives some for a row that was run."""
     drawn = dots(result) if compared(result) else None
     return [] if drawn is None else [drawn]
+
+
+def _own(result: ExperimentResult) -> Sequence[Figure]:
+    """The figures of the experiment itself; none if cells were reused that lack what these figures show."""
+    figures = result.experiment.figures
+    try:
+        return () if figures is None else figures(result)
+    except KeyError as missing:
+        if missing.args != ("views",) or not result.reused:
+            raise
+        return ()
 
 
 def _training(result: ExperimentResult) -> list[Figure]:
@@ -215,7 +236,7 @@ def view_of_plan(plan: Plan) -> View:
             Table("Presets", _columns("preset", "time", "seeds"), presets),
             Table(f"Parameters, preset {plan.preset}", _columns("parameter", "value", "meaning"), parameters),
             Table("Rows", _columns("key", "setting"), rows),
-            Table("Claims", _columns("claim"), [Row([claim.text]) for claim in e.claims]),
+            Table("Claims", _columns("claim"), [Row([told(claim)]) for claim in e.claims]),
         ],
     )
 

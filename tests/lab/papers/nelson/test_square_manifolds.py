@@ -52,6 +52,12 @@ def claims(**changed_scores):
     return [str(o.status) == "reproduced" for _, o in found.outcomes]
 
 
+def test_too_little_blur_is_named_below_the_table():
+    notes = {row.key: row.note for row in rows(changed(Parameters(), {"blur": 0.5}))}
+    assert "a blur of 0.5 pixels" in notes["x"] and "not the theory" in notes["xyr"] and not notes["x-sharp"]
+    assert not any(row.note for row in rows(Parameters()))
+
+
 def test_claims_decide():
     assert claims() == [True] * 4
     assert claims(xy={"lipschitz": 1.1}) == [False, True, True, True]

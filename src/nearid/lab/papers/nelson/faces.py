@@ -196,10 +196,12 @@ FACES = Experiment(
         Claim(
             "The autoencoder's latents tell pose and light better than principal components do (R2).",
             exceeds(("ae", "r2"), ("pca", "r2")),
+            added=True,
         ),
         Claim(
             f"ICA brings the autoencoder's latents nearer to single factors (MCC by {CLEARLY:g}).",
             all_of(*(exceeds((row, "mcc_ica"), (row, "mcc"), by=CLEARLY) for row in ("ae", "ae-wide"))),
+            added=True,
         ),
     ),
     curves=(

@@ -10,6 +10,7 @@ from nearid.base.estimate import Estimate
 from nearid.geometry.bounds import FittedRate, fit_rate, rate
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Outcome, Test, decide, worst
+from nearid.lab.framework.experiment import Column
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.papers.common.jackknife import jackknife
 from nearid.show.figures import Coordinates, Scatter
@@ -18,6 +19,8 @@ from nearid.show.figures import Coordinates, Scatter
 ORDERED = 0.8
 # Share of the variance of the errors that counts as lying along the curve.
 EXPLAINED = 0.5
+# Shown intervals end where correlations do.
+CORRELATION = Column("correlation", "rank correlation", least=-1, most=1)
 # Rows of a seed without which an order means nothing.
 FEWEST = 3
 
@@ -70,7 +73,9 @@ def ordered(
         estimate = Estimate.over(rank_correlations(cells, x, y).values())
         rows = [row.key for row in result.every_row if row.key.startswith(f"{group}-")]
         threshold = ORDERED if rising else -ORDERED
-        decided = decide(result, rows, estimate, threshold, f"The rank correlation of {label}", above=rising)
+        decided = decide(
+            result, rows, estimate, threshold, f"The rank correlation of {label}", above=rising, column=CORRELATION
+        )
         together = _spearman(*pairs(cells, x, y))
         if decided.needs or not np.isfinite(together):
             return decided
@@ -87,7 +92,8 @@ def ordered_within(row: str, view: str, x: str, y: str, label: str) -> Test:
     def test(result: ExperimentResult) -> Outcome:
         lists = [f.data["views"][view] for f in result.of_row(row)]
         found = [value for v in lists if np.isfinite(value := _spearman(v[x], v[y]))]
-        return decide(result, [row], Estimate.over(found), ORDERED, f"The rank correlation of {label}", above=True)
+        said = f"The rank correlation of {label}"
+        return decide(result, [row], Estimate.over(found), ORDERED, said, above=True, column=CORRELATION)
 
     return test
 

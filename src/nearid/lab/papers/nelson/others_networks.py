@@ -459,6 +459,7 @@ CLAIMS = (
     Claim(
         "Held out, whole molecules apart, permutation > rigid > linear holds of them.",
         in_order(ANI_ROWS, [name for name in ORDER if name != "ica"]),
+        added=True,
     ),
     Claim(
         f"ICA's efficiency for them is in the published range, {LEAST:g} to {MOST:g}%, in sample.",
@@ -467,6 +468,7 @@ CLAIMS = (
     Claim(
         "ICA gains over a signed permutation for them, held out.",
         all_of(*(of_row(r, difference("permutation", "ica"), 0.0, "permutation minus ICA") for r in ANI_ROWS)),
+        added=True,
     ),
     Claim(
         "The trainings of silero-vad have the published order of errors, in sample.",
@@ -486,11 +488,13 @@ CLAIMS = (
                 for key, label in (("told", "R2"), ("units", "The matched correlation of units"))
             )
         ),
+        added=True,
     ),
     Claim(
         "Control: CEBRA embeddings that follow the true position tell more of each other than those of shuffled "
         "labels.",
         all_of(*(between_rows(row, shuffled, "told", "R2") for row, shuffled in CEBRA_ROWS.items())),
+        added=True,
     ),
     Claim(
         "Finding, not in the paper: whitening and ICA of all directions do harm to ANI networks and their fine-tunes; "
@@ -501,6 +505,7 @@ CLAIMS = (
                 for row in (*TUNED, *TUNED.values())
             )
         ),
+        added=True,
     ),
     Claim(
         "Finding: within the directions above noise matched components correlate more than those of all directions, by "
@@ -511,6 +516,7 @@ CLAIMS = (
                 for row in (*TUNED, *TUNED.values())
             )
         ),
+        added=True,
     ),
     Claim(
         "Finding: fine-tunes keep the units of their network, so that ICA has a larger error than matching units, held "
@@ -518,6 +524,7 @@ CLAIMS = (
         all_of(
             *(of_row(row, difference("ica", "permutation"), 0.0, "ICA minus permutation") for row in TUNED.values())
         ),
+        added=True,
     ),
 )
 
@@ -552,4 +559,5 @@ OTHERS_NETWORKS = Experiment(
     datasets=lambda p: () if p.ensemble == "own" else (p.ensemble,),
     ready=ready,
     section=sections.OTHERS_NETWORKS,
+    seeds_draw="folds and starts of ICA",
 )

@@ -183,11 +183,13 @@ CLAIMS = (
     Claim(
         "Held out, permutation > rigid > linear holds of all these pairs.",
         in_order(keys((*ALIKE, *DEPTHS)), [name for name in ORDER if name != "ica"]),
+        added=True,
     ),
     Claim(
         "For fully trained ResNets of one architecture ICA gains over a signed permutation, held out: the interval of "
         "its efficiency is above 0.",
         all_of(*map(gains, keys(ALIKE))),
+        added=True,
     ),
     Claim(
         "A half-trained ResNet-20 agrees less: to each target its linear error is larger than a fully trained one's.",
@@ -200,6 +202,7 @@ CLAIMS = (
                 )
             )
         ),
+        added=True,
     ),
 )
 
@@ -214,6 +217,7 @@ PRETRAINED_PAIRS = Experiment(
     paper=NELSON,
     shows="Table 1",
     section=sections.PRETRAINED_PAIRS,
+    seeds_draw="folds and starts of ICA",
     about="Networks of one architecture, trained independently, agree nearly up to a rigid or linear map, and ICA of "
     "each alone removes a part of what a signed permutation leaves.",
     defaults=Parameters(),

@@ -154,22 +154,21 @@ DECONFOUNDING: Section[Any] = Section(
     "by plates, {bbbc021-weeks:auroc_base} to {bbbc021-weeks:auroc_ica} by weeks, {cell-health:auroc_base} to "
     "{cell-health:auroc_ica} on Cell Health, {lincs:auroc_base} to {lincs:auroc_ica} on LINCS. In the positive "
     "control, the drawn screen, it rises from {screen:auroc_base} (Base) to {screen:auroc_pca} (PCA) and "
-    "{screen:auroc_ica} (PCA + ICA). [Biology or batch](guide/deconfound.md) explains why; [the tables of each "
+    "{screen:auroc_ica} (PCA + ICA). Effects of one deviation were planted in real wells. Along independent components "
+    "AUROC is {planted-lincs-independent:auroc_pca} (PCA), {planted-lincs-independent:auroc_random} (PCA + Rand) and "
+    "{planted-lincs-independent:auroc_ica} (PCA + ICA) in LINCS, {planted-bbbc021-independent:auroc_pca}, "
+    "{planted-bbbc021-independent:auroc_random} and {planted-bbbc021-independent:auroc_ica} in 168 wells of BBBC021. "
+    "In entangled directions PCA + Rand and PCA + ICA have {planted-lincs-entangled:auroc_random} and "
+    "{planted-lincs-entangled:auroc_ica} in LINCS, {planted-bbbc021-entangled:auroc_random} and "
+    "{planted-bbbc021-entangled:auroc_ica} in BBBC021: there the gain of ICA is not one of independent directions. "
+    "[Biology or batch](guide/deconfound.md) explains why; [the tables of each "
     "set](results/deconfounding-tables/bbbc021.txt) list every perturbation.",
     different="The paper's 222,000 embeddings of RxRx3-core are not here; they run for whoever has them. The real sets "
     "are public Cell Painting profiles, far smaller. Two further kinds of rows are not in the paper: known effects "
     "that are planted in real wells, along independent or along entangled directions, and a drawn screen, which is a "
-    "positive control. The program now measures concentration by shares of the features.",
+    "positive control. Concentration is measured in shares of the features.",
     figure=scores(*AUROC),
     further={
-        "deconfounding-planted": "Effects of one deviation, planted in real wells. Along independent components: AUROC "
-        "{planted-lincs-independent:auroc_pca} (PCA), {planted-lincs-independent:auroc_random} (PCA + Rand) and "
-        "{planted-lincs-independent:auroc_ica} (PCA + ICA) in LINCS, {planted-bbbc021-independent:auroc_pca}, "
-        "{planted-bbbc021-independent:auroc_random} and {planted-bbbc021-independent:auroc_ica} in 168 wells of "
-        "BBBC021. In entangled directions ICA gains nothing over a rotation in LINCS "
-        "({planted-lincs-entangled:auroc_random} and {planted-lincs-entangled:auroc_ica}), but as much as before in "
-        "BBBC021 ({planted-bbbc021-entangled:auroc_random} and {planted-bbbc021-entangled:auroc_ica}): there its gain "
-        "is not one of independent directions. The screen is run with concentration by shares.",
         "deconfounding-222k": "The screen in the paper's size (222,000 x 384), with fewer perturbations and trees: "
         "AUROC {screen:auroc_base} (Base), {screen:auroc_pca} (PCA), {screen:auroc_random} (PCA + Rand), "
         "{screen:auroc_ica} (PCA + ICA). ICA took 82 seconds. The run is older than today's paired tests and test of "
@@ -196,17 +195,15 @@ TRAINED_PAIRS: Section[Any] = Section(
     "linear map. ICA of each alone removes 25 and 59% of what a rigid motion removes.",
     shown="Table 1: Pythia-160M has .219 (permutation), .202 (ICA), .150 (rigid), .131 (linear); MAE .197, .145, .109, "
     ".036.",
+    measured="GPTs alone were run: {gpt:permutation_in} (permutation), {gpt:ica_in} (ICA), {gpt:rigid_in} (rigid) and "
+    "{gpt:linear_in} (linear), in sample. ICA's efficiency is {gpt:efficiency_in}% (25% in the paper): after 500 steps "
+    "it comes as near as the best rigid motion. Earlier layers agree more than the last one up to a rigid motion, "
+    "although what follows them is further from an isometry.",
     different="Networks and data are far smaller, and the examples are test text and test images. Hidden states are "
     "those after the final norm, which the output embedding reads. An earlier version took the states before them. "
     "Beside the paper, ICA is also fitted within the directions above noise, and earlier layers of the GPTs are "
     "compared with the bi-Lipschitz constant of what follows them.",
     figure=_by_map,
-    further={
-        "trained-pairs-gpt": "GPTs alone: {gpt:permutation_in} (permutation), {gpt:ica_in} (ICA), {gpt:rigid_in} "
-        "(rigid) and {gpt:linear_in} (linear), in sample. ICA's efficiency is {gpt:efficiency_in}% (25% in the "
-        "paper): after 500 steps it comes as near as the best rigid motion. Earlier layers agree more than the last "
-        "one up to a rigid motion, although what follows them is further from an isometry.",
-    },
 )
 
 OTHERS_NETWORKS: Section[Any] = Section(

@@ -10,7 +10,7 @@ The factors 4 and 8 were derived here along the paper's argument, as its formula
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.nelson import sections
 from nearid.lab.processes.images.metric import distortion
-from nearid.lab.processes.images.squares import SquareProcess, isotropic
+from nearid.lab.processes.images.squares import LEAST_BLUR, SquareProcess, isotropic
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
 
@@ -114,11 +114,15 @@ def rows(p: Parameters) -> list[Row]:
         side = p.side // factor
         made.append(Row(f"xr-{factor}", f"moving and growing, {side} pixels", {"manifold": "xr", "side": side}))
     plain = {"manifold": "xr", "rescaled": False}
-    return [
-        *made,
-        Row("xr-plain", "moving and growing, half-side as it is (control)", plain),
-        Row("x-sharp", "moving along x, blur of 0.2 pixels (control)", {"manifold": "x", "blur": 0.2}),
-    ]
+    made.append(Row("xr-plain", "moving and growing, half-side as it is (control)", plain))
+    if p.blur < LEAST_BLUR:
+        # Else a reader takes the limit of the pixels for a failure of the theory.
+        note = (
+            f"With a blur of {p.blur:g} pixels the metric depends on where edges lie between pixels (by 3% at "
+            f"{LEAST_BLUR:g} pixels, and by more below). The claims then judge the pixels, not the theory."
+        )
+        made = [replace(row, note=note) for row in made]
+    return [*made, Row("x-sharp", "moving along x, blur of 0.2 pixels (control)", {"manifold": "x", "blur": 0.2})]
 
 
 def figures(result: ExperimentResult) -> Sequence[Figure]:
@@ -189,6 +193,7 @@ SQUARE_MANIFOLDS = Experiment(
         Claim(
             f"L is the fourth root of the largest over the smallest half-side of the points (to {NEAR_CONSTANT:g}%).",
             all_of(*(at_most(key, "lipschitz_error", NEAR_CONSTANT) for key in ("xr", "xyr"))),
+            added=True,
         ),
     ),
     figures=figures,

@@ -203,13 +203,15 @@ TRAINED_PAIRS = Experiment(
         Claim(
             "Held out, permutation > rigid > linear holds of both.",
             in_order(KINDS, [name for name in ORDER if name != "ica"]),
+            added=True,
         ),
-        Claim("For GPTs ICA gains over a signed permutation, held out.", gains("gpt")),
-        Claim("For masked autoencoders ICA gains over a signed permutation, held out.", gains("mae")),
+        Claim("For GPTs ICA gains over a signed permutation, held out.", gains("gpt"), added=True),
+        Claim("For masked autoencoders ICA gains over a signed permutation, held out.", gains("mae"), added=True),
         Claim(
             "So it does for masked autoencoders within the directions above noise (added after a run in which it did "
             "not gain for certain without).",
             gains("mae", "_above"),
+            added=True,
         ),
         Claim(
             "The further a layer of the GPTs is from an isometry of the last hidden state, the larger its rigid error "

@@ -324,6 +324,7 @@ def _claims(*, lit: bool) -> tuple[Claim, ...]:
                     *(exceeds((f"{s}-{model}", "mean"), (f"{s}-{model}-untrained", "mean")) for model in networks)
                 ),
             ),
+            added=True,
         ),
         Claim(
             f"{where}The CNN's features decode the factors well (mean r at least 0.8).",

@@ -263,19 +263,23 @@ def _claims() -> Sequence[Claim]:
         Claim(
             f"COIL-20, whole objects held out: pose decodes better than from the untrained network ({margin}).",
             _above("coil-objects", "untrained"),
+            added=True,
         ),
         Claim(
             f"COIL-20, whole objects held out: pose decodes better than from pixels ({margin}).",
             _above("coil-objects", PIXELS),
+            added=True,
         ),
         Claim(
             f"The two trained networks agree: R2 of each factor differs by less than {AGREES:g}.",
             for_parameters(_agree),
+            added=True,
         ),
         Claim(
             "A linear map carries more of one trained network to the other than of the untrained network or of pixels "
             f"({margin}, held out).",
             for_parameters(_mapped),
+            added=True,
         ),
     )
 
@@ -285,6 +289,7 @@ IMAGENET_FACTORS = Experiment(
     paper=REIZINGER,
     shows="Like ImageNet-X",
     section=replace(sections.IMAGENET_FACTORS, figure=coil_figure),
+    seeds_draw="folds",
     about="Features of networks that were trained on the classes of ImageNet decode pose, light and object of other "
     "images linearly. Needs a file of features, and the data sets faces and coil20.",
     defaults=Parameters(),

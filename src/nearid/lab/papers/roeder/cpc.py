@@ -355,7 +355,7 @@ CLAIMS = (
         "CCA rises with the number of images, the same ones for both runs.",
         for_parameters(lambda p: _rises(("base", ""), (f"images-{min(p.sizes)}", ""))),
     ),
-    Claim("CCA rises with the number of images where each run has images of its own.", _with_own_images),
+    Claim("CCA rises with the number of images where each run has images of its own.", _with_own_images, added=True),
     Claim("CCA rises with width.", for_parameters(_with_width)),
     Claim(
         "The linear map that the proof builds from the g of two runs alone carries the f of one to the other's "
@@ -365,12 +365,14 @@ CLAIMS = (
     Claim(
         "Agreement by variance rises with training, for f and g.",
         _rises(("base", ""), ("base", "_start"), WEIGHTED),
+        added=True,
     ),
     Claim(
         "Agreement by variance rises with the number of images, the same ones for both runs.",
         for_parameters(lambda p: _rises(("base", ""), (f"images-{min(p.sizes)}", ""), WEIGHTED)),
+        added=True,
     ),
-    Claim("Agreement by variance rises with width.", for_parameters(lambda p: _with_width(p, WEIGHTED))),
+    Claim("Agreement by variance rises with width.", for_parameters(lambda p: _with_width(p, WEIGHTED)), added=True),
 )
 
 

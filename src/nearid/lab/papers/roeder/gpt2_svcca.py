@@ -347,16 +347,18 @@ COLUMNS = (
 EARLIER = f"those 4, 8 and 12 layers before (k = {MODERATE})"
 CLAIMS = (
     Claim(f"Models of several widths: the last hidden state agrees more than {EARLIER}.", _last_leads("widths")),
-    Claim("So it does in models of one width.", _last_leads("same")),
-    Claim(f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).", _later_lead(8)),
-    Claim("It agrees more than 12 before, the embedding.", _later_lead(12)),
+    Claim("So it does in models of one width.", _last_leads("same"), added=True),
+    Claim(f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).", _later_lead(8), added=True),
+    Claim("It agrees more than 12 before, the embedding.", _later_lead(12), added=True),
     Claim(
         f"Training adds more to the agreement of the last hidden state than to {EARLIER}.",
         all_of(*(_signed(row, {0: 1.0, back: -1.0}, gain=True) for row in TRAINED for back in BACK[1:])),
+        added=True,
     ),
     Claim(
         f"Training makes the last hidden state agree more than it does untrained (by {CLEARLY}).",
         all_of(*(exceeds((r, "back0"), (f"{r}-untrained", "back0"), by=CLEARLY) for r in TRAINED)),
+        added=True,
     ),
     Claim(
         "A linear map carries the last hidden state of one run to that of another of the same width (held out, R2 at "

@@ -275,14 +275,20 @@ WORDS = Experiment(
             f"In the plane two runs overlap after a linear map: contexts and words (mean CCA at least {OVERLAP}).",
             all_of(*(at_least("plane", column, OVERLAP) for column in ("cca_f", "cca_q"))),
         ),
-        Claim(f"So do contexts in more dimensions (mean CCA at least {SHARED}).", at_least("more", "cca_f", SHARED)),
+        Claim(
+            f"So do contexts in more dimensions (mean CCA at least {SHARED}).",
+            at_least("more", "cca_f", SHARED),
+            added=True,
+        ),
         Claim(
             "Training brings runs nearer: they agree more at its end than after its first tenth.",
             all_of(*(exceeds((row, f"cca_{v}"), (row, f"early_{v}")) for row in ("plane", "more") for v in ("f", "q"))),
+            added=True,
         ),
         Claim(
             f"Untrained models do not overlap (mean CCA at most {APART}).",
             all_of(*(at_most(f"{row}-untrained", f"cca_{v}", APART) for row in ("plane", "more") for v in ("f", "q"))),
+            added=True,
         ),
     ),
     curves=(

@@ -191,7 +191,11 @@ IDENT3D = Experiment(
         cpu=("hours on 2 idle cores (estimated), after the images are unpacked (3 GB)", 3),
         paper=("days on a GPU (estimated), after the images are unpacked (41 GB)", 3),
     ),
-    columns=(Column("mcc", "MCC (%)", 2), Column("mcc_in_sample", "MCC in sample (%)", 2), Column("r2", "R2 (%)", 2)),
+    columns=(
+        Column("mcc", "MCC (%)", 2, least=-100, most=100),
+        Column("mcc_in_sample", "MCC in sample (%)", 2, least=-100, most=100),
+        Column("r2", "R2 (%)", 2, most=100),
+    ),
     rows=rows,
     cell=cell,
     claims=(

@@ -268,11 +268,13 @@ CONTRASTIVE_MARGINALS = Experiment(
         Claim(
             "The loss is lower at a map that is not linear than at the best linear map (both marginals, fresh pairs).",
             all_of(*(exceeds((row, "loss_linear"), (row, "loss_stretched")) for row in EVERY)),
+            added=True,
         ),
         Claim(
             f"With a normal marginal, R2 at that map is below the published figure (at most {BELOW:g}%; 98.76 is "
             "published).",
             all_of(*(at_most(row, "r2", BELOW) for row in NORMAL)),
+            added=True,
         ),
         Claim(
             "The wider the marginal, the nearer the map is to a linear one (normal marginal, R2 rises with the width).",
@@ -283,6 +285,7 @@ CONTRASTIVE_MARGINALS = Experiment(
                     for a, b in (("", WIDTHS[1]), (f"-wide-{WIDTHS[1]:g}", WIDTHS[2]))
                 )
             ),
+            added=True,
         ),
     ),
     curves=(
