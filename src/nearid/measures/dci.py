@@ -167,7 +167,8 @@ def _latents(x: Floats, model: str, earlier: Earlier | None) -> Floats | Binned:
 
 def _fit(factor: Factor, latents: Floats | Binned, train: np.ndarray, test: np.ndarray, **options: Any) -> Fit:
     classes = factor.discrete
-    importance, error, worst = 0.0, 0.0, 0.0
+    importance: Floats = np.zeros(1)
+    error = worst = 0.0
     for y in [factor.codes()] if classes else _centred(factor.columns).T:
         made = predict(latents, y, train, test, classes=classes, **options)
         importance = importance + made.importance
@@ -177,7 +178,7 @@ def _fit(factor: Factor, latents: Floats | Binned, train: np.ndarray, test: np.n
         else:
             error += float(np.sum((made.values - y[test]) ** 2))
             worst += float(np.sum((y[test] - y[train].mean()) ** 2))
-    return Fit(np.asarray(importance), error, worst)
+    return Fit(importance, error, worst)
 
 
 def _centred(columns: Floats) -> Floats:

@@ -57,7 +57,7 @@ def all_information(x: Floats, factor_codes: Sequence[Codes], bins: int, tick: C
             ratio = np.divide(n * joint, expected, out=np.ones(joint.shape), where=joint > 0)
             matrix[a : a + step, i] = np.einsum("abc,abc->a", joint, np.log(ratio)) / n
         tick()
-    return np.maximum(0.0, matrix)
+    return np.asarray(np.maximum(0.0, matrix))
 
 
 def mutual_information(

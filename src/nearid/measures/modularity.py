@@ -99,13 +99,16 @@ def explicitness(
     fold = assign(len(x), folds, random_state, factors.block_codes)
     alerts = repeated_pairs(x, factors, folds)
     design = _design(x) if earlier is None else earlier.kept.design[earlier.rows]
-    starts = {} if earlier is None or earlier.permuted else earlier.kept.coefficients
+    starts: Mapping[str, Sequence[Floats]] = {}
+    if earlier is not None and not earlier.permuted:
+        starts = earlier.kept.coefficients
     codes = [factor.codes(bins) for factor in factors.items]
 
     def run(at: int) -> tuple[dict[int, list[float]], list[Floats]]:
         return _areas(design, codes[at], fold, folds, starts.get(factors.names[at], ()))
 
-    per_factor, coefficients = np.zeros(len(codes)), {}
+    per_factor = np.zeros(len(codes))
+    coefficients: dict[str, Sequence[Floats]] = {}
     tick = progress("classifiers", len(codes))
     for at, (areas, fits) in enumerate(ordered_map(run, range(len(codes)), tick=tick)):
         name = factors.names[at]

@@ -43,7 +43,7 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: b
     """
     order = np.argsort(values)
     ordered = np.ascontiguousarray(values[order], dtype=np.float64)
-    return _each(ordered, codes.astype(np.int64), order, k, _digammas(len(values)), count_ties)
+    return np.asarray(_each(ordered, codes.astype(np.int64), order, k, _digammas(len(values)), count_ties))
 
 
 @lru_cache(maxsize=1)

@@ -84,4 +84,4 @@ def explained(x: Floats, y: Floats, fold: np.ndarray, folds: int) -> Floats:
         error += whole - 2 * np.sum(slope * (unseen.T @ target), axis=1)
         error += np.sum(slope**2, axis=1) * np.einsum("ij,ij->j", unseen, unseen)
         spread += whole
-    return np.maximum(0.0, 1 - error / spread)
+    return np.asarray(np.maximum(0.0, 1 - error / spread))
