@@ -389,8 +389,8 @@ def pickled_size(value: object) -> int:
     from distributed.protocol.pickle import dumps
 
     arrays: list[Any] = []
-    head = dumps(value, buffer_callback=arrays.append)
-    return len(head) + sum(array.raw().nbytes for array in arrays)
+    head: bytes = dumps(value, buffer_callback=arrays.append)
+    return len(head) + sum(int(array.raw().nbytes) for array in arrays)
 
 
 def same(value: T) -> T:
