@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows
+from nearid.questions.deconfound.conditions import PIECE, Components
 
 # Level of the test for technical components, divided by the number of components.
 LEVEL = 0.01
@@ -116,7 +116,7 @@ def significant(p: Floats) -> np.ndarray:
 
 
 def attribution(
-    components: ComponentRows,
+    components: Components,
     labels: np.ndarray,
     batches: np.ndarray,
     places: np.ndarray | None = None,
@@ -149,7 +149,7 @@ def attribution(
 
 
 def _additive(
-    components: ComponentRows, labels: np.ndarray, batches: np.ndarray, places: np.ndarray, blocks: np.ndarray | None
+    components: Components, labels: np.ndarray, batches: np.ndarray, places: np.ndarray, blocks: np.ndarray | None
 ) -> Attribution:
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
     cell_of = np.unique(b * (l.max() + 1) + l, return_inverse=True)[1]
@@ -196,7 +196,7 @@ class _Fit(NamedTuple):
     params: int
 
 
-def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> _Cells:
+def _gather(components: Components, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> _Cells:
     first = np.unique(cells, return_index=True)[1]
     sums, squares = np.zeros((len(first), components.width)), np.zeros(components.width)
     for a in range(0, len(places), PIECE):

@@ -12,7 +12,8 @@ import numpy as np
 from nearid.arrays.names import few
 from nearid.ica.diagnostics import NOT_CHECKED
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
-from nearid.questions.deconfound.plan import CLASSIFIERS, DIRECTIONS
+from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Titles
+from nearid.questions.deconfound.standing import activity_table, position_table, standing_table
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Dots, Figure, HeatMap, Scatter
 from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number, span
 
@@ -28,7 +29,7 @@ SHOWN, DIFFERENCES, COMPONENTS, CLASSES = 25, 30, 120, 7
 FAR_APART, NAMED = 0.2, 3
 # Name of all other classes in a plot; no label is likely to be called so.
 REST = "(others)"
-BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "technical dropped"}
+BRIEF = Titles({**CONDITIONS, "random": "PCA + Rand", "kept": "technical dropped"})
 # Scores whose tables are not folded: those of the paper's main table.
 MAIN = ("auroc", "sparsity")
 TESTED = (
@@ -68,7 +69,10 @@ def view(result: Deconfounding) -> View:
             *_score_tables(result),
             *_rotations(result),
             *_test_tables(result),
+            *standing_table(result),
             _metrics(result),
+            *position_table(result),
+            *activity_table(result),
         ],
         facts=_facts(result),
         figures=_figures(result),
