@@ -17,6 +17,7 @@ from nearid.engines.base import Engine
 from nearid.engines.local import blocks, cores, ordered_map
 from nearid.folds import row_moments
 from nearid.measures.auroc import auroc
+from nearid.measures.conservation import Conservation, conservation
 from nearid.measures.neighbourhoods import Mixing, mixing
 from nearid.measures.replicates import Replicates, ReplicateSearch
 from nearid.moments import Floats
@@ -51,6 +52,8 @@ TOP = (5, 10, 20)
 FEW_FREE = 3
 # Rows that the plots show.
 SHOWN = 1500
+# Rows for the figures of scib-metrics, whose distances are held in memory.
+HELD = 2000
 
 
 class Scores(NamedTuple):
@@ -189,6 +192,11 @@ def _measure(
         for name in (("all",) if design.control is None else ("all", "controls"))
     }
 
+    few = np.sort(np.random.default_rng([plan.random_state, 8]).permutation(len(some))[:HELD])
+
+    def conserved(x: Floats) -> Conservation:
+        return conservation(x[few], labels[few], batches[few])
+
     def near(x: Floats) -> tuple[Mixing, Replicates, Replicates | None]:
         found = {name: each.measure(x) for name, each in search.items()}
         return mixing(x, labels, batches), found["all"], found.get("controls")
@@ -207,13 +215,15 @@ def _measure(
         with timer.stage("neighbours"):
             x = components.take(some)
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
-            results[name] = ConditionResult(condition, follows, *near(x), doubts, spot)
+            results[name] = ConditionResult(condition, follows, *near(x), doubts, spot, conserved(x))
             if plan.drop is not None and name == "ica":
                 which = follows.kept(plan.drop)
                 own = tuple(doubts[k] for k in which)
                 kept = condition.some(which, "kept")
                 where = None if spot is None else spot.take(which)
-                results["kept"] = ConditionResult(kept, follows.take(which), *near(x[:, which]), own, where)
+                results["kept"] = ConditionResult(
+                    kept, follows.take(which), *near(x[:, which]), own, where, conserved(x[:, which])
+                )
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"

@@ -12,6 +12,7 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, unknown
 from nearid.base.jsonable import plain
+from nearid.measures.conservation import Conservation
 from nearid.measures.neighbourhoods import Mixing
 from nearid.measures.replicates import Replicates
 from nearid.moments import Floats
@@ -50,6 +51,8 @@ class ConditionResult:
         other conditions, whose components follow from the variances or are random.
     position : PositionShares or None
         What the position on the plate explains of each component, if it is known.
+    conservation : Conservation or None
+        Figures of scib-metrics, on a sample of rows.
     """
 
     condition: Condition
@@ -59,6 +62,7 @@ class ConditionResult:
     activity: Replicates | None = None
     doubts: tuple[str, ...] = ()
     position: PositionShares | None = None
+    conservation: Conservation | None = None
 
     @property
     def title(self) -> str:
@@ -330,6 +334,7 @@ class Deconfounding(Result):
                 "label_r2": c.label_r2,
                 "mixing": {name: getattr(c.mixing, name) for name in ("value", "lisi", "rows")},
                 "map": self._plain_map(c.replicates),
+                **({} if c.conservation is None else {"scib": c.conservation._asdict()}),
                 **({} if c.activity is None else {"map_controls": self._plain_map(c.activity)}),
                 "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked}
                 | ({"doubts": c.doubts} if c.doubts else {})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.measures.replicates import Replicates
 from nearid.questions.deconfound.paired import ALL, Paired, corrected, over_labels, over_rows, paired
@@ -49,22 +50,32 @@ class Standing:
     ----------
     carries, mixes, finds : Paired or None
         Differences of the AUROC in held-out batches, of mixing and of the replicate mAP.
+    better, worse : tuple of str
+        Perturbations whose AUROC clearly differs, each tested on its own. Few perturbations leave the test of their
+        mean hardly any degree of freedom.
     """
 
     condition: str
     carries: Paired | None
     mixes: Paired | None
     finds: Paired | None
+    better: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
+
+    @property
+    def carrying(self) -> int:
+        """1 where classifiers clearly carry over better, -1 where worse, and 0 where neither, or where it depends."""
+        return _sign(self.carries) or bool(self.better) - bool(self.worse)
 
     @property
     def loses(self) -> bool:
         """Whether biology is clearly lost: classifiers carry over worse, or replicates are found less."""
-        return any(_sign(test) < 0 for test in (self.carries, self.finds))
+        return self.carrying < 0 or _sign(self.finds) < 0
 
     @property
     def gains(self) -> bool:
         """Whether biology is clearly gained, and none lost."""
-        return not self.loses and any(_sign(test) > 0 for test in (self.carries, self.finds))
+        return not self.loses and (self.carrying > 0 or _sign(self.finds) > 0)
 
     @property
     def verdict(self) -> str:
@@ -90,14 +101,21 @@ def standings(result: Deconfounding) -> list[Standing]:
     first, *others = result.conditions
     direction, classifier = result.families[0]
     whole = next(iter(result.perturbations)) if len(result.perturbations) == 1 else ALL
-    wanted = (direction, classifier, "auroc", whole)
-    carried = {
-        (t.first, t.second): t for t in result.tests if (t.direction, t.classifier, t.score, t.perturbation) == wanted
-    }
-    near = {(t.score, t.second): t for t in result.neighbours}
-    return [
-        Standing(name, carried.get((first, name)), near.get((MIXING, name)), near.get((MAP, name))) for name in others
+    tested = [
+        t
+        for t in result.tests
+        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, "auroc", first)
     ]
+    near = {(t.score, t.second): t for t in result.neighbours}
+    each = []
+    for name in others:
+        mine = [t for t in tested if t.second == name]
+        carried = next((t for t in mine if t.perturbation == whole), None)
+        better, worse = (
+            tuple(t.perturbation for t in mine if t.perturbation != ALL and _sign(t) == sign) for sign in (1, -1)
+        )
+        each.append(Standing(name, carried, near.get((MIXING, name)), near.get((MAP, name)), better, worse))
+    return each
 
 
 def standing_table(result: Deconfounding) -> list[Table]:
@@ -123,7 +141,8 @@ def standing_table(result: Deconfounding) -> list[Table]:
             [Column("condition", left=True), *map(Column, titles), Column("label R2"), Column("verdict", left=True)],
             rows,
             note=f"{_winner(result, known)} AUROC: {CLASSIFIERS[classifier]}, {DIRECTIONS[direction]}. A verdict names "
-            "differences with p < .05 after Holm's correction. Intervals of mixing and mAP: jackknife over batches.",
+            "differences with p < .05 after Holm's correction, of the mean or of single perturbations. Intervals of "
+            "mixing and mAP: jackknife over batches.",
             folded=not corrections(result),
         )
     ]
@@ -163,8 +182,11 @@ def loss_alerts(result: Deconfounding) -> list[Alert]:
     for s in standings(result):
         if s.condition not in corrections(result) or not s.loses:
             continue
-        named = (("AUROC in held-out batches", s.carries), ("replicate mAP", s.finds))
-        lost = " and ".join(f"{what} {_change(test)}" for what, test in named if _sign(test) < 0)
+        clear = "" if _sign(s.carries) < 0 else f" (clearly worse on its own: {few(s.worse)})"
+        lost = _joined(
+            f"AUROC in held-out batches {_change(s.carries)}{clear}" if s.carrying < 0 else "",
+            f"replicate mAP {_change(s.finds)}" if _sign(s.finds) < 0 else "",
+        )
         mixed = f"mixes batches better ({_change(s.mixes)}), but it " if _sign(s.mixes) > 0 else ""
         alerts.append(
             Alert(
@@ -213,6 +235,16 @@ def activity_table(result: Deconfounding) -> list[Table]:
             )
         )
     return tables
+
+
+def scib_table(result: Deconfounding) -> list[Table]:
+    """Mixing of batches and conservation of labels as scib-metrics defines them."""
+    known = {c.title: c.conservation for c in result.conditions.values() if c.conservation is not None}
+    titles = ("iLISI", "batch silhouette", "cLISI", "label silhouette")
+    rows = [Row([title, c.ilisi, c.silhouette_batch, c.clisi, c.silhouette_label]) for title, c in known.items()]
+    note = "Each from 0 to 1, where 1 is best: batches mixed (first two), labels conserved (last two)."
+    columns = [Column("condition", left=True), *map(Column, titles)]
+    return [Table("Figures of scib-metrics, on at most 2,000 rows", columns, rows, note=note, folded=True)]
 
 
 def position_table(result: Deconfounding) -> list[Table]:

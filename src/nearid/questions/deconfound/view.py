@@ -13,7 +13,7 @@ from nearid.arrays.names import few
 from nearid.ica.diagnostics import NOT_CHECKED
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Titles
-from nearid.questions.deconfound.standing import activity_table, position_table, standing_table
+from nearid.questions.deconfound.standing import activity_table, position_table, scib_table, standing_table
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Dots, Figure, HeatMap, Scatter
 from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number, span
 
@@ -73,6 +73,7 @@ def view(result: Deconfounding) -> View:
             _metrics(result),
             *position_table(result),
             *activity_table(result),
+            *scib_table(result),
         ],
         facts=_facts(result),
         figures=_figures(result),
