@@ -5,7 +5,7 @@ covariance of the controls of all training batches the unit matrix (ZCA). "tvn" 
 and aligns the covariance of its controls with the unit matrix (CORAL; Ando et al. 2017). Covariances are shrunk (OAS;
 Chen et al. 2010), because controls are often fewer than columns.
 
-No row is corrected by a statistic that it is part of. Otherwise controls, which made the statistic, would differ from
+No row is corrected by a mean or covariance that it is part of. Otherwise controls, which made them, would differ from
 all other rows even if no perturbation did anything. So controls are divided into folds, and so are the other rows; a
 row is corrected by the controls of the other folds. The common part is fitted on training batches only. A batch that is
 judged contributes its own controls, never its other rows, to its own centre and covariance.
@@ -328,7 +328,7 @@ def _alerts(names: Sequence[str], controls: Controls, made: dict[str, CorrectedR
     yield Alert(
         "corrected_by_controls",
         f"{titles}: batches that are judged are corrected by their own control rows. Everything else is fitted on the "
-        "training batches, and no row is corrected by a statistic that it is part of.",
+        "training batches, and no row is corrected by a mean or covariance that it is part of.",
     )
     own = [name for name in names if name != "sphere"]
     if controls.few and own:

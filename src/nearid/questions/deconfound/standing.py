@@ -133,12 +133,12 @@ def standing_table(result: Deconfounding) -> list[Table]:
         auroc = result.mean(name).mean if name in known else None
         values = (auroc, c.mixing.value, c.replicates.value)
         cells = [cell for v, t in zip(values, tests, strict=True) for cell in (v, _change(t))]
-        rows.append(Row([c.title, *cells, c.label_r2, "" if s is None else s.verdict]))
+        rows.append(Row([c.title, "" if s is None else s.verdict, *cells, c.label_r2]))
     titles = ("AUROC", "change", "batch mixing", "change", "replicate mAP", "change")
     return [
         Table(
             f"Gain and loss against {CONDITIONS[first]}, with [95% interval]",
-            [Column("condition", left=True), *map(Column, titles), Column("label R2"), Column("verdict", left=True)],
+            [Column("condition", left=True), Column("verdict", left=True), *map(Column, titles), Column("label R2")],
             rows,
             note=f"{_winner(result, known)} AUROC: {CLASSIFIERS[classifier]}, {DIRECTIONS[direction]}. A verdict names "
             "differences with p < .05 after Holm's correction, of the mean or of single perturbations. Intervals of "
