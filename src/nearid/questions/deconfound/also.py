@@ -33,7 +33,7 @@ class Corrected(NamedTuple):
     rows: Rows
 
 
-def check_also(also: Mapping[str, Any]) -> None:
+def check_also(also: Mapping[Any, Any]) -> None:
     """Refuse names that cannot be those of a condition."""
     for name in also:
         if not isinstance(name, str) or not name.strip():

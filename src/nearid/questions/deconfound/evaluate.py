@@ -19,7 +19,7 @@ from nearid.folds import row_moments
 from nearid.measures.auroc import auroc
 from nearid.measures.conservation import Conservation, conservation
 from nearid.measures.neighbourhoods import Mixing, mixing
-from nearid.measures.replicates import Replicates, ReplicateSearch
+from nearid.measures.replicates import Against, Replicates, ReplicateSearch
 from nearid.moments import Floats
 from nearid.questions.deconfound.also import Corrected, fit_also
 from nearid.questions.deconfound.attribution import attribution
@@ -187,10 +187,8 @@ def _measure(
     some = np.sort(rng.permutation(design.n)[: plan.max_rows])
     drawn = np.sort(rng.permutation(design.n)[:SHOWN])
     labels, batches = design.labels.codes[some], design.batches.codes[some]
-    search = {
-        name: ReplicateSearch(labels, batches, design.control, name, plan.random_state)
-        for name in (("all",) if design.control is None else ("all", "controls"))
-    }
+    searched: tuple[Against, ...] = ("all",) if design.control is None else ("all", "controls")
+    search = {name: ReplicateSearch(labels, batches, design.control, name, plan.random_state) for name in searched}
 
     few = np.sort(np.random.default_rng([plan.random_state, 8]).permutation(len(some))[:HELD])
 
