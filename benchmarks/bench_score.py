@@ -1,6 +1,7 @@
 """nearid's scores against known factors beside the same through scikit-learn, in one run on the same rows.
 
-usage: python benchmarks/bench_score.py [infomec dci mcc] [--rows 10000] [--repeats 3] [--many 1000000]
+usage: python benchmarks/bench_score.py [infomec dci trees mcc whole] [--rows 10000] [--repeats 3] [--many 1000000]
+                                        [--nearid .venv/bin/nearid]
 
 InfoMEC: 18 latents and 9 factors with the numbers of values of Isaac3D. Half of the latents follow one factor each,
 bent and noisy; the others mix all factors. scikit-learn computes mutual information with mutual_info_classif and the
@@ -11,6 +12,13 @@ DCI: the same rows, three folds, a classifier for each factor and fold: nearid's
 GradientBoostingClassifier with its defaults, which is what the measure's usual implementation takes. Prints times, the
 ratio and the held-out accuracy of both.
 
+Trees: one fit of 100 trees of 8 leaves, of a number and of three classes, beside scikit-learn's histogram trees (and
+LightGBM if it is installed) with the same numbers of bins and leaves, and the exact GradientBoosting.
+
+Whole: `nearid score` with its defaults (all measures, intervals, chance, verdict) as a command, in core seconds of the
+process from its start to its end: 2,000 x 8 latents and 5 factors, 10,000 x 10 and 10, 200 x 2,000 and 20, and of 100
+x 2 latents with one measure, which is nearly all start-up. --nearid takes the command of another version.
+
 MCC: many rows of 128 latents in a file, ten factors: one streaming pass, with the memory that it takes beyond what was
 there; beside it numpy.corrcoef on the whole array and the same matching, in sample.
 """
@@ -18,6 +26,7 @@ there; beside it numpy.corrcoef on the whole array and the same matching, in sam
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 import warnings
@@ -154,20 +163,100 @@ def bench_mcc(n: int, d: int = 128, m: int = 10) -> None:
         print(f"peak {memory.megabytes:.0f} MB more")
 
 
+def bench_trees(repeats: int) -> None:
+    """One boosted fit beside others."""
+    from importlib.util import find_spec
+
+    from sklearn.ensemble import (
+        GradientBoostingClassifier,
+        GradientBoostingRegressor,
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+    )
+
+    from nearid.measures.trees import bin_latents, boost
+
+    rng = np.random.default_rng(0)
+    for n, d in ((1333, 8), (6667, 10), (133, 2000)):
+        x = rng.normal(size=(n, d))
+        signal = x[:, 0] + 0.5 * x[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+        every, binned = np.arange(n), bin_latents(x)
+        for classes, y in ((0, signal / signal.std()), (3, np.digitize(signal, np.quantile(signal, [1 / 3, 2 / 3])))):
+            shape = {"max_iter": 100, "max_leaf_nodes": 8, "max_bins": 127, "early_stopping": False}
+            histogram = (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)(**shape)
+            exact = (GradientBoostingClassifier if classes else GradientBoostingRegressor)(random_state=0)
+            runs: dict[str, Callable[[], Any]] = {
+                "nearid": lambda: boost(binned, every, y, every[:0], classes=classes, trees=100, leaves=8),  # noqa: B023
+                "HistGradientBoosting": lambda: histogram.fit(x, y),  # noqa: B023
+            }
+            if d < 100:
+                runs["GradientBoosting"] = lambda: exact.fit(x, y)  # noqa: B023
+            if find_spec("lightgbm"):
+                import lightgbm
+
+                settings = {"num_leaves": 8, "max_bin": 127, "num_threads": 1, "force_row_wise": True, "verbosity": -1}
+                settings |= (
+                    {"objective": "multiclass", "num_class": classes} if classes else {"objective": "regression"}
+                )
+                runs["LightGBM"] = lambda: lightgbm.train(settings, lightgbm.Dataset(x, y), 100)  # noqa: B023
+            runs["nearid"]()
+            cores = {name: best(run, repeats)[1] for name, run in runs.items()}
+            told = ", ".join(
+                f"{name} {core * 1e3:.1f} ms ({core / cores['nearid']:.1f})" for name, core in cores.items()
+            )
+            print(f"trees    {n} x {d}, {classes or 'no'} classes, core time (ratio): {told}")
+
+
+def bench_whole(command: str) -> None:
+    """`nearid score` with its defaults, as a process."""
+    import resource
+    import subprocess
+
+    sizes = {"start-up": (100, 2, 2), "small": (2000, 8, 5), "middle": (10_000, 10, 10), "wide": (200, 2000, 20)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (n, d, m) in sizes.items():
+            rng = np.random.default_rng(0)
+            u = rng.uniform(size=(n, m))
+            # Every fifth factor has five levels, every other fifth three.
+            for levels, at in ((5, 3), (3, 4)):
+                u[:, at::5] = rng.integers(0, levels, size=u[:, at::5].shape)
+            z, k = 0.4 * rng.normal(size=(n, d)), min(d, m)
+            scaled = (u - u.mean(axis=0)) / u.std(axis=0)
+            z[:, :k] += (scaled + 0.4 * np.roll(scaled, 1, axis=1))[:, :k]
+            np.save(Path(folder) / "z.npy", z)
+            header = ",".join(f"f{j}" for j in range(m))
+            np.savetxt(Path(folder) / "u.csv", u, delimiter=",", header=header, comments="", fmt="%.17g")
+            more = ["--measures", "mcc", "--permutations", "1"] if name == "start-up" else []
+            before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            done = subprocess.run(
+                [command, "score", "z.npy", "u.csv", *more], cwd=folder, capture_output=True, text=True
+            )
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            core = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            told = f"whole    {name:9}{n} x {d}, {m} factors: {core:7.2f} core s {time.perf_counter() - wall:7.2f} s"
+            print(told if not done.returncode else f"{told}  FAILED: {done.stderr[-200:]}", flush=True)
+
+
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["infomec", "dci", "mcc"], default=["infomec", "dci", "mcc"])
+    every = ["infomec", "dci", "trees", "mcc", "whole"]
+    parser.add_argument("parts", nargs="*", choices=every, default=every)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--many", type=int, default=1_000_000)
+    parser.add_argument("--nearid", default=str(Path(sys.executable).with_name("nearid")))
     given = parser.parse_args()
     if "infomec" in given.parts:
         bench_infomec(given.rows, given.repeats)
     if "dci" in given.parts:
         bench_dci(given.rows)
+    if "trees" in given.parts:
+        bench_trees(given.repeats)
     if "mcc" in given.parts:
         bench_mcc(given.many)
+    if "whole" in given.parts:
+        bench_whole(given.nearid)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import pytest
 
 import nearid.engines.local as local
 import nearid.folds as folds
+from nearid import compare
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
 from nearid.folds import (
@@ -363,3 +364,122 @@ def test_no_block_keeps_its_place_where_none_may(count, rng):
     for _ in range(20):
         order = reordered(len(codes), Blocks(codes), rng, all_move=True)
         assert not np.any(codes[order] == codes)
+
+
+@pytest.fixture
+def single_from(monkeypatch):
+    """Let few rows of few columns be summed in float32."""
+    monkeypatch.setattr(folds, "SINGLE_ROWS", 1000)
+    monkeypatch.setattr(folds, "SINGLE_WIDTH", 2)
+
+
+def _precisions(monkeypatch):
+    """Precision of the products of every pass from now on."""
+    used = []
+    gather = folds._gather
+    monkeypatch.setattr(folds, "_gather", lambda s, plan, *a: used.append(plan.dtype.name) or gather(s, plan, *a))
+    return used
+
+
+def _moments_of(x, y, single, **options):
+    pair = pair_rows(open_rows(x), open_rows(y))
+    if not single:
+        # The same numbers, stored in float64.
+        pair = pair_rows(open_rows(x.astype(np.float64)), open_rows(y.astype(np.float64)))
+    return fold_moments(pair, assign(pair.n, 4, 0), 4, **options)
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, 1e6])
+def test_sums_in_float32_agree_with_those_in_float64(monkeypatch, single_from, rng, offset):
+    x = (rng.normal(size=(6000, 5)) * [1, 10, 0.1, 1, 1] + offset).astype(np.float32)
+    y = (x[:, :3] - np.float32(offset) + rng.normal(size=(6000, 3))).astype(np.float32)
+    used = _precisions(monkeypatch)
+    found, exact = (_moments_of(x, y, single) for single in (True, False))
+    assert used == ["float32", "float64"]
+    for mine, theirs in zip(found.parts, exact.parts, strict=True):
+        size = np.sqrt(np.diag(theirs.scatter))
+        assert mine.n == theirs.n
+        np.testing.assert_allclose(
+            mine.scatter / size[:, None] / size, theirs.scatter / size[:, None] / size, atol=1e-6
+        )
+        np.testing.assert_allclose((mine.mean - theirs.mean) * np.sqrt(mine.n) / size, 0, atol=1e-6)
+
+
+def _degenerate(kind, rng):
+    x = rng.normal(size=(4000, 4)).astype(np.float32)
+    y = (x + rng.normal(size=x.shape)).astype(np.float32)
+    if kind == "constant":
+        x[:, 2] = 7
+    elif kind == "copied column":
+        x[:, 3] = x[:, 0]
+    elif kind == "rank 1":
+        x = np.outer(x[:, 0], [1, 2, 3, 4]).astype(np.float32)
+    elif kind == "same run":
+        y = x.copy()
+    elif kind == "linear":
+        y = x @ rng.normal(size=(4, 4)).astype(np.float32)
+    elif kind == "large":
+        x *= np.float32(1e25)
+    elif kind == "small":
+        x *= np.float32(1e-25)
+    elif kind == "small in most rows":
+        # None of the stretches that are looked at shows the few rows that decide.
+        x[700:720] += np.float32(1e6)
+    else:
+        # Squares that float32 cannot hold, again outside of the stretches.
+        x[700] *= np.float32(1e25)
+    return x, y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["constant", "copied column", "rank 1", "same run", "linear", "large", "small", "small in most rows", "overflow"],
+)
+def test_degenerate_rows_are_summed_in_float64(monkeypatch, single_from, rng, kind):
+    x, y = _degenerate(kind, rng)
+    used = _precisions(monkeypatch)
+    found, exact = (_moments_of(x, y, single) for single in (True, False))
+    assert used[-2:] == ["float64", "float64"]
+    for mine, theirs in zip(found.parts, exact.parts, strict=True):
+        assert np.array_equal(mine.scatter, theirs.scatter) and np.array_equal(mine.mean, theirs.mean)
+
+
+def test_rows_that_are_not_finite_are_found_in_float32(monkeypatch, single_from, rng):
+    x, y = _degenerate("none", rng)
+    x[700] = rng.normal(size=4)
+    x[1234, 2] = np.nan
+    used = _precisions(monkeypatch)
+    with pytest.raises(InputError, match="row 1234, column 2"):
+        _moments_of(x, y, True)
+    found = _moments_of(x, y, True, drop_nonfinite=True)
+    assert np.flatnonzero(~found.kept).tolist() == [1234] and sum(found.counts) == 3999
+    assert set(used) == {"float32"}
+
+
+def test_copies_of_rows_are_counted_alike_in_float32(single_from, rng):
+    x = rng.normal(size=(4000, 4)).astype(np.float32)
+    y = rng.normal(size=(4000, 4)).astype(np.float32)
+    x[3000:3100], y[3000:3100] = x[:100], y[:100]
+    assert len(np.unique(_moments_of(x, y, True).traits)) == 3900
+
+
+@pytest.mark.parametrize("least", [1.0, 0.1])
+def test_comparisons_from_sums_in_float32_agree_with_those_in_float64(monkeypatch, single_from, rng, least):
+    """Errors and R2 agree to 1e-6, similarities to 1e-5, also near the limit of the guard."""
+    x = rng.normal(size=(6000, 6))
+    # Two columns are nearly the same.
+    x[:, 1] = x[:, 0] + least * x[:, 1]
+    x = (x + 5).astype(np.float32)
+    y = (x @ np.linalg.qr(rng.normal(size=(6, 6)))[0] + least * rng.normal(size=(6000, 6))).astype(np.float32)
+    used = _precisions(monkeypatch)
+    found = compare(x, y, permutations=1)
+    monkeypatch.setattr(folds, "SINGLE_ROWS", 10_000)
+    exact = compare(x, y, permutations=1)
+    assert used == ["float32", "float64"] and found.verdict.group == exact.verdict.group
+    for name, group in exact.groups.items():
+        assert found.groups[name].epsilon.value == pytest.approx(group.epsilon.value, rel=1e-6)
+        assert found.groups[name].r2.value == pytest.approx(group.r2.value, abs=1e-6)
+    for name in ("cca", "svcca", "cka"):
+        mine, theirs = (getattr(result.similarity, name).value for result in (found, exact))
+        assert mine == pytest.approx(theirs, abs=1e-5)
+    np.testing.assert_allclose(found.similarity.correlations, exact.similarity.correlations, atol=5e-5)

@@ -39,6 +39,15 @@ ROW_BYTES = 64
 # Rows are kept in addition to their moments if there are fewer than so many per column of the wider side.
 KEPT = 2
 
+# Products of float32 rows are taken in float32 from this many rows and columns on. A part of the rows must have shown
+# that the smallest eigenvalue of the correlations of all columns is above this, and that no column is constant or
+# outside of this range of sizes.
+SINGLE_ROWS, SINGLE_WIDTH, SINGLE_LEAST, SINGLE_SIZES = 50_000, 64, 1e-3, (1e-12, 1e12)
+# The rows that show it: so many per column, in so many stretches.
+SHOWN, STRETCHES_SHOWN = 4, 8
+# The largest distance of a shift from the mean, in standard deviations, with sums in float64 and in float32.
+FAR, SINGLE_FAR = 1e3, 1.0
+
 # Above this many bytes of partial sums, one worker with BLAS threads is used instead of one thread per block.
 PARTIAL_BYTES = 256 << 20
 
@@ -347,13 +356,63 @@ def _moments(
     few = folds > 1 and source.n < KEPT * source.sides[0][0].shape[1]
     weights = trait_weights(sample) if folds > 1 else None
     plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), weights, few)
+    if folds > 1 and _single_suffices(source):
+        gathered = _gather_single(source, replace(plan, dtype=np.dtype(np.float32)), engine, tick)
+        if gathered is not None:
+            parts, kept, row_traits = gathered
+            return parts, source.sides[0][0].shape[1], None if kept.all() else kept, row_traits
+        tick = None
     parts, kept, row_traits = _gather(source, plan, engine, tick)
     whole = total(parts)
     # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
-    spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
-    if np.any(np.abs(whole.mean - plan.shift) > 1e3 * spread):
+    if _far(whole, plan.shift, FAR):
         parts, kept, row_traits = _gather(source, replace(plan, shift=whole.mean), engine, None)
     return parts, source.sides[0][0].shape[1], None if kept.all() else kept, row_traits
+
+
+def _far(whole: Moments, shift: Floats, most: float) -> bool:
+    """Whether a shift is farther from the mean than so many standard deviations, in any column."""
+    spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
+    return bool(np.any(np.abs(whole.mean - shift) > most * spread))
+
+
+def _single_suffices(source: Pair | Single) -> bool:
+    """Whether sums of products in float32 will do, by some stretches of the rows.
+
+    Within a block such sums have relative errors of about 1e-7, which average out over many blocks. Where columns are
+    nearly linear combinations of others, on one side or between both, fits would amplify them.
+    """
+    width = sum(rows.shape[1] for rows, _ in source.sides)
+    if source.n < SINGLE_ROWS or width < SINGLE_WIDTH or any(rows.dtype != np.float32 for rows, _ in source.sides):
+        return False
+    length = min(-(-SHOWN * width // STRETCHES_SHOWN), source.n // STRETCHES_SHOWN)
+    starts = np.linspace(0, source.n - length, STRETCHES_SHOWN).astype(int)
+    stretches = [[read_side(*side, a, a + length) for side in source.sides] for a in starts.tolist()]
+    rows = np.concatenate([np.hstack(sides, dtype=np.float64) for sides in stretches])
+    return _well_conditioned(Moments.of(rows[np.isfinite(rows).all(axis=1)]))
+
+
+def _well_conditioned(moments: Moments) -> bool:
+    """Whether no column is constant, very large, very small or nearly a linear combination of others."""
+    sizes = np.sqrt(np.diag(moments.scatter) / max(moments.n, 1))
+    if moments.n <= len(sizes) or not np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1])):
+        return False
+    correlations = moments.scatter / sizes[:, None] / sizes / moments.n
+    return bool(np.linalg.eigvalsh(correlations)[0] > SINGLE_LEAST)
+
+
+def _gather_single(
+    source: Pair | Single, plan: FoldPass, engine: Engine, tick: Callable[[], object] | None
+) -> tuple[list[Moments], np.ndarray, Floats] | None:
+    """The pass in float32; None if all rows are not what a part of them promised."""
+    # A shift of the same precision is subtracted without rounding errors from all that is near it.
+    shift = _shift(_sample(source), near=0.25).astype(plan.dtype).astype(np.float64)
+    try:
+        gathered = _gather(source, replace(plan, shift=shift), engine, tick)
+    except OutOfRange:
+        return None
+    whole = total(gathered[0])
+    return gathered if not _far(whole, shift, SINGLE_FAR) and _well_conditioned(whole) else None
 
 
 @dataclass(frozen=True)
@@ -370,6 +429,8 @@ class FoldPass:
         Of the columns in the traits of the rows; None where these are not needed.
     keep : bool
         Whether the rows are kept beside their sums.
+    dtype : numpy.dtype
+        Precision of the products within a block. They are added over blocks in float64.
     """
 
     indices: tuple[Index, ...]
@@ -379,6 +440,7 @@ class FoldPass:
     shift: Floats
     weights: Floats | None
     keep: bool
+    dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float64))
 
 
 class Sums(NamedTuple):
@@ -402,7 +464,7 @@ def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]
     for k in range(plan.folds):
         at = np.flatnonzero(label == k)
         dropped = at[:0]
-        z = _shifted(sides, at, plan.shift)
+        z = _shifted(sides, at, plan.shift, plan.dtype)
         # Infinities of both signs have no sum; they are refused or dropped here.
         with np.errstate(invalid="ignore", over="ignore"):
             first = z.sum(axis=0)
@@ -414,13 +476,14 @@ def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]
             z = z[good]
             first = z.sum(axis=0)
         own = np.empty(0) if plan.weights is None else traits(z, plan.weights)
-        yield Sums(len(z), first, _products(z), dropped, own, z if plan.keep else np.empty((0, z.shape[1])))
+        kept = z if plan.keep else np.empty((0, z.shape[1]))
+        yield Sums(len(z), first.astype(np.float64, copy=False), _products(z), dropped, own, kept)
 
 
 def _products(z: Floats) -> Floats:
     # Values whose products leave float64 are refused by name when the pass is over.
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(z.T @ z)
+        return np.asarray(z.T @ z, dtype=np.float64)
 
 
 def _add(into: Sums, part: Sums) -> Sums:
@@ -474,10 +537,14 @@ def refuse_small_folds(counts: Sequence[int], *, blocks: bool) -> None:
     )
 
 
+class OutOfRange(InputError):
+    """Squares of the values overflow or vanish."""
+
+
 def refuse_range(name: str, largest: float, nonzero: bool) -> None:
     """Refuse values whose sums of squares, `largest` in any column, overflow or vanish although some are not zero."""
     if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or (largest == 0 and nonzero):
-        raise InputError(
+        raise OutOfRange(
             f"Fourth powers of the values of {name} leave the range of float64. Divide it by its typical size."
         )
 
@@ -487,36 +554,39 @@ def _sample(source: Pair | Single) -> Floats:
     return np.hstack(source.take(np.unique(np.linspace(0, source.n - 1, 256).astype(int))), dtype=np.float64)
 
 
-def _shift(sample: Floats) -> Floats:
-    """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
+def _shift(sample: Floats, near: float = 4.0) -> Floats:
+    """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted.
+
+    `near` is the distance from 0, in units of the spread, at which 0 is as good.
+    """
     shift = np.zeros(sample.shape[1])
     if not len(sample):
         return shift
     whole = np.isfinite(sample).all(axis=0)
-    shift[whole] = _middle(sample[:, whole])
+    shift[whole] = _middle(sample[:, whole], near)
     for j in np.flatnonzero(~whole):
         seen = sample[np.isfinite(sample[:, j]), j]
         if len(seen):
-            shift[j] = _middle(seen)
+            shift[j] = _middle(seen, near)
     return shift
 
 
-def _middle(sample: Floats) -> Floats:
+def _middle(sample: Floats, near: float) -> Floats:
     """The median of each column, or 0 where it is near."""
     low, middle, high = np.quantile(sample, [0.1, 0.5, 0.9], axis=0)
-    return np.where(np.abs(middle) > 4 * (high - low), middle, 0.0)
+    return np.where(np.abs(middle) > near * (high - low), middle, 0.0)
 
 
-def _shifted(sides: Sequence[Floats], rows: np.ndarray, shift: Floats) -> Floats:
-    """Some rows of all sides, side by side in float64, moved by the shift."""
-    z = np.empty((len(rows), len(shift)))
+def _shifted(sides: Sequence[Floats], rows: np.ndarray, shift: Floats, dtype: np.dtype) -> Floats:
+    """Some rows of all sides, side by side in one precision, moved by the shift."""
+    z = np.empty((len(rows), len(shift)), dtype)
     start = 0
     for side in sides:
         # Without folds the rows are all rows, and need not be gathered.
         z[:, start : start + side.shape[1]] = side if len(rows) == len(side) else side[rows]
         start += side.shape[1]
     if shift.any():
-        z -= shift
+        z -= shift.astype(dtype)
     return z
 
 

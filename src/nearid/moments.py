@@ -2,7 +2,8 @@
 
 A block of rows is summarised by (n, mean, scatter). Blocks are merged exactly (Chan, Golub & LeVeque 1983), so folds,
 chunks, threads and machines only need sums of small matrices. The scatter is centred on the mean of its rows and stored
-in float64, so float32 rows with a large offset lose no precision.
+in float64, so float32 rows with a large offset lose no precision. `folds` takes products of many float32 rows in
+float32, block by block, where that suffices.
 """
 
 from __future__ import annotations

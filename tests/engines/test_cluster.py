@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -149,6 +150,10 @@ def scaled(item, values):
     return [item * values]
 
 
+def scaled_one(item, values):
+    return item * values
+
+
 def merged_in_place(into, part):
     into += part
     return into
@@ -224,7 +229,13 @@ def test_a_pass_that_is_lost_again_and_again_is_given_up(dask_client, monkeypatc
     assert len(runs) == room.RUNS
 
 
-def test_no_worker_to_send_to_loses_the_run_alone(dask_client, monkeypatch):
+@pytest.fixture
+def sent_to_workers(monkeypatch):
+    """Shared data of any size is sent to a worker, not kept by the scheduler."""
+    monkeypatch.setattr(room, "SMALL", -1)
+
+
+def test_no_worker_to_send_to_loses_the_run_alone(dask_client, monkeypatch, sent_to_workers):
     engine, scatter = Cluster(dask_client), dask_client.scatter
     answers = [TimeoutError("No valid workers found")]
 
@@ -236,6 +247,28 @@ def test_no_worker_to_send_to_loses_the_run_alone(dask_client, monkeypatch):
     monkeypatch.setattr(dask_client, "scatter", late)
     [total] = engine.reduce(scaled, [1, 2], np.ones(3), merge=merged_in_place)
     assert total.tolist() == [3, 3, 3] and not answers
+
+
+def test_sending_to_a_worker_that_does_not_answer_is_given_up_and_tried_again(
+    dask_client, monkeypatch, sent_to_workers
+):
+    monkeypatch.setattr(room, "RETURN", 0.2)
+    engine, scatter = Cluster(dask_client), dask_client.scatter
+    silent = [Event()]
+
+    def hang(*args, **options):
+        if silent:
+            silent.pop().wait(60)
+        return scatter(*args, **options)
+
+    monkeypatch.setattr(dask_client, "scatter", hang)
+    [total] = engine.reduce(scaled, [1, 2], np.ones(3), merge=merged_in_place)
+    assert total.tolist() == [3, 3, 3] and not silent
+    assert [part.tolist() for part in engine.map(scaled_one, [1, 2], np.ones(2))] == [[1, 1], [2, 2]]
+
+
+def test_large_data_is_told_from_small():
+    assert room.pickled_size(np.ones(3)) < 1000 < 8e6 < room.pickled_size(np.ones(10**6)) < 8.01e6
 
 
 def test_no_workers_are_told(monkeypatch):
@@ -280,13 +313,16 @@ def worker_pids(client):
     return list(client.run(os.getpid).values())
 
 
-def test_killed_workers_cost_recomputation_only(processes, x, tmp_path, many_rows):
+@pytest.mark.parametrize("kept", ["by the scheduler", "by workers"])
+def test_killed_workers_cost_recomputation_only(processes, x, tmp_path, many_rows, kept, request):
+    if kept == "by workers":
+        request.getfixturevalue("sent_to_workers")
     np.save(tmp_path / "x.npy", x)
     killed = []
 
     def kill(engine, count):
-        # With the last worker what was shared is lost, and the pass runs again. The first harm may cost a run, too: on
-        # a busy machine the worker that dies may be the only one that holds what was shared.
+        # With the last worker, what only workers hold is lost, and the pass runs again. The first harm may cost a run,
+        # too: the worker that dies may be the only one that holds what was shared.
         assert engine.runs <= engine.passes + len(killed)
         engine._client.wait_for_workers(2, timeout=60)
         doomed = worker_pids(engine._client)[:count]
@@ -297,7 +333,7 @@ def test_killed_workers_cost_recomputation_only(processes, x, tmp_path, many_row
     with Disturbed(processes.address, {4: lambda e: kill(e, 1), 8: lambda e: kill(e, 2)}) as engine:
         found = fit_ica(open_rows(tmp_path / "x.npy"), IcaOptions(tol=1e-8), engine=engine)
         assert len(set(killed)) == 3 and not set(killed) & set(worker_pids(engine._client))
-        assert engine.runs > engine.passes > 8
+        assert engine.passes > 8 and (engine.runs > engine.passes) == (kept == "by workers")
     expected = fit_ica(open_rows(tmp_path / "x.npy"), IcaOptions(tol=1e-8))
     np.testing.assert_array_equal(found.components, expected.components)
 

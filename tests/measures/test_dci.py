@@ -10,6 +10,8 @@ from nearid.base.errors import InputError
 from nearid.measures import dci as module
 from nearid.measures.dci import Prediction, dci, predict
 from nearid.measures.factors import open_factors
+from nearid.measures.registry import Earlier, measures
+from nearid.measures.trees import bin_latents
 
 
 def codes_of(alerts):
@@ -20,8 +22,8 @@ def test_scores_follow_from_the_importances_by_hand(rng, monkeypatch):
     # Two fits for each of two factors.
     plan = iter([[3.0, 1, 0], [3.0, 1, 0], [0, 2.0, 2], [0, 1.0, 1]])
 
-    def planned(model, x, y, unseen, *, classes, random_state):
-        return Prediction(np.zeros(len(unseen)), np.array(next(plan)))
+    def planned(latents, y, train, test, **options):
+        return Prediction(np.zeros(len(test)), np.array(next(plan)))
 
     monkeypatch.setattr(module, "predict", planned)
     monkeypatch.setattr(module, "ordered_map", lambda function, items, workers, tick: map(function, items))
@@ -86,22 +88,15 @@ def test_refused(rng):
         dci(z, u, folds=15)
 
 
-@pytest.fixture(params=["boost", "forest", "l1", "boost without lightgbm"])
-def model(request, monkeypatch):
-    if request.param == "boost":
-        pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
-    if request.param == "boost without lightgbm":
-        monkeypatch.setattr(module, "find_spec", lambda name: None)
-    return request.param.split()[0]
-
-
+@pytest.mark.parametrize("model", ["boost", "forest", "l1"])
 @pytest.mark.parametrize("classes", [True, False])
 def test_the_latent_that_matters_is_found_whatever_its_units(rng, model, classes):
     x = rng.normal(size=(200, 4)) * [1, 1e-3, 100, 1]
     signal = 1e3 * x[:, 1]
     y = (signal > 0).astype(int) + (signal > 1) if classes else signal
-    made = predict(model, x[:150], y[:150], x[150:], classes=classes, random_state=0)
-    again = predict(model, x[:150], y[:150], x[150:], classes=classes, random_state=0)
+    latents = bin_latents(x) if model == "boost" else x
+    train, test = np.arange(150), np.arange(150, 200)
+    made, again = (predict(latents, y, train, test, model=model, classes=classes, random_state=0) for _ in range(2))
     assert made.importance.shape == (4,) and (made.importance >= 0).all()
     assert made.importance[1] > 0.6 * made.importance.sum()
     good = np.mean(made.values == y[150:]) if classes else np.corrcoef(made.values, y[150:])[0, 1]
@@ -111,7 +106,8 @@ def test_the_latent_that_matters_is_found_whatever_its_units(rng, model, classes
 
 def test_a_constant_target_needs_no_model(rng):
     x = rng.normal(size=(20, 3))
-    made = predict("boost", x, np.full(20, 4), x[:5], classes=True, random_state=0)
+    rows = np.arange(20)
+    made = predict(bin_latents(x), np.full(20, 4), rows, rows[:5], model="boost", classes=True, random_state=0)
     assert made.values.tolist() == [4] * 5 and not made.importance.any()
 
 
@@ -120,8 +116,6 @@ def test_filters_of_warnings_are_left_alone(rng, monkeypatch, model):
     """scikit-learn's fits empty and refill them: two at a time refilled each other's, or nobody's."""
     importlib.import_module("sklearn.ensemble")  # which adds filters of its own
     monkeypatch.setattr(local, "cores", lambda: 4)
-    if model == "boost":
-        monkeypatch.setattr(module, "find_spec", lambda name: None)
     u, before, interval = rng.normal(size=(40, 6)), list(warnings.filters), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -133,3 +127,23 @@ def test_filters_of_warnings_are_left_alone(rng, monkeypatch, model):
         sys.setswitchinterval(interval)
     assert inside[1:] == before and list(warnings.filters) == before
     assert not [w for w in seen if "delayed" in str(w.message)]
+
+
+def test_a_replicate_uses_the_bins_of_all_rows_and_fewer_trees_only_for_the_spread(rng, monkeypatch):
+    u = rng.normal(size=(120, 2))
+    x, factors, declared = u @ rng.normal(size=(2, 3)), open_factors(u), measures()["dci"]
+    whole, seen = declared.of_loaded(x, factors), []
+    real = module.predict
+
+    def watched(latents, *rows, trees, **options):
+        seen.append((latents.bins, trees))
+        return real(latents, *rows, trees=trees, **options)
+
+    monkeypatch.setattr(module, "predict", watched)
+    rows = np.arange(120)
+    same = declared.of_loaded(x, factors, earlier=Earlier(whole.kept, rows, True))
+    assert same.value == whole.value and set(seen) == {(whole.kept.bins, module.TREES)}
+    seen.clear()
+    part = declared.of_loaded(x[:100], factors.take(rows[:100]), earlier=Earlier(whole.kept, rows[:100], False))
+    assert set(seen) == {(whole.kept.bins, module.SPREAD_TREES)} and abs(part.value - whole.value) < 0.3
+    assert dci(x, u).kept is None

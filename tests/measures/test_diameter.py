@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from scipy.spatial.distance import pdist
 
 import nearid.measures.diameter as room
-from nearid import InputError, diameter
+from nearid import InputError, diameter, open_rows
 
 
 def clouds(rng):
@@ -69,7 +69,7 @@ def test_rows_with_nan_radii_are_left_out(rng):
     centre = np.delete(points, 7, axis=0).mean(axis=0)
     radii = np.linalg.norm(points - centre, axis=1)
     radii[7] = np.nan
-    found = room.search(lambda a, b: points[a:b], lambda i: points[i], radii, centre)
+    found = room.search(open_rows(points), None, radii, centre)
     assert found.lower == pytest.approx(pdist(np.delete(points, 7, axis=0)).max())
 
 

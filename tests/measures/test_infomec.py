@@ -9,9 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from nearid import InputError
-from nearid.measures import infomec as module
-from nearid.measures.infomec import PRESETS, fit_logistic, infomec
+from nearid.measures import infomec as module, logistic
+from nearid.measures.infomec import PRESETS, infomec
 from nearid.measures.information import entropy
+from nearid.measures.logistic import STOPS, fit_logistic
 
 VERSIONS = {"sum": "sklearn 1.3.0", "mean": "sklearn 1.9.1"}
 
@@ -263,7 +264,7 @@ def test_the_sum_asks_for_more_and_converged_is_the_optimum(rng):
 def test_blocks_change_nothing(rng, monkeypatch):
     _, design, codes = classes(rng)
     whole = fit_logistic(design, codes)
-    monkeypatch.setattr(module, "BLOCK", 128)
+    monkeypatch.setattr(logistic, "BLOCK", 128)
     cut = fit_logistic(design, codes)
     assert cut.iterations == whole.iterations and cut.loss == pytest.approx(whole.loss, abs=1e-11)
 
@@ -275,7 +276,7 @@ def test_an_intercept_alone_gives_the_log_of_the_number_of_classes(rng):
 
 def test_a_fit_that_hits_the_cap_says_so(rng, monkeypatch):
     _, design, codes = classes(rng)
-    monkeypatch.setitem(module.STOPS, "mean", {**module.STOPS["mean"], "maxiter": 3})
+    monkeypatch.setitem(STOPS, "mean", {**STOPS["mean"], "maxiter": 3})
     fit = fit_logistic(design, codes)
     assert not fit.finished and fit.iterations == 3
 

@@ -4,14 +4,16 @@ import inspect
 import re
 import shlex
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from nearid.arrays.formats.registry import writable_names
 from nearid.cli.commands import COMMANDS as BY_NAME, app, reference
-from nearid.show.help import DOCS
+from nearid.show.help import DOCS, single
 
 # Absent where only the package and its tests are, as in an sdist.
 PAGES = Path(__file__).parents[2] / "docs"
@@ -111,6 +113,47 @@ def test_what_a_path_may_be_is_said_once(command, shown):
     text = " ".join(shown(command, "--help", columns=120).split())
     assert text.count("A path is FILE, FILE:ENTRY or FOLDER:LAYER") == 1
     assert ".npz" in text and ".parquet" in text and ".safetensors" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ([], (3, 0.5, False, None, "auto", [])),
+        (
+            ["--count", "12", "--share", "2", "--flag", "--path", "a/b", "--word", "7", "--each", "x", "--each", "y"],
+            ...,
+        ),
+        (["--count", "-1", "--share", "1e-3"], (-1, 1e-3, False, None, "auto", [])),
+    ],
+)
+def test_values_have_the_types_of_their_options(words, value):
+    """Values that need no conversion are taken as they are, without pydantic; Typer converts all others."""
+    given = []
+
+    def take(
+        count: int = 3,
+        share: float = 0.5,
+        flag: Annotated[bool, typer.Option("--flag")] = False,
+        path: Path | None = None,
+        word: str = "auto",
+        each: list[str] | None = None,
+    ):
+        given.append((count, share, flag, path, word, list(each or [])))
+
+    command = single("take", take)
+    command(words, standalone_mode=False)
+    assert given == [(12, 2.0, True, Path("a/b"), "7", ["x", "y"]) if value is ... else value]
+    assert [type(each) for each in given[0][:3]] == [int, float, bool]
+
+
+@pytest.mark.parametrize("words", [["--count", "x"], ["--count", "2.5"], ["--count", "9"], ["--share", "one"]])
+def test_values_of_another_type_are_refused(words):
+    def take(count: Annotated[int, typer.Option(max=8)] = 3, share: float = 0.5):
+        raise AssertionError
+
+    with pytest.raises(typer.BadParameter) as refused:
+        single("take", take)(words, standalone_mode=False)
+    assert refused.value.exit_code == 2 and f"Invalid value for '{words[0]}'" in refused.value.format_message()
 
 
 def test_an_option_given_twice_is_refused():

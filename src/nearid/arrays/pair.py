@@ -90,11 +90,11 @@ class Pair:
 
     def take(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the pairs at `indices`, in this order, as one array for each side."""
-        return _take(self.x, self.x_index, indices), self.take_y(indices)
+        return take_side(self.x, self.x_index, indices), self.take_y(indices)
 
     def take_y(self, indices: np.ndarray) -> np.ndarray:
         """Return only the y side of the pairs at `indices`."""
-        return _take(self.y, self.y_index, indices)
+        return take_side(self.y, self.y_index, indices)
 
 
 def pair_rows(x: Rows, y: Rows) -> Pair:
@@ -304,5 +304,16 @@ def read_side(rows: Rows, index: Index, start: int, stop: int) -> np.ndarray:
     return rows.take(part)
 
 
-def _take(rows: Rows, index: Index, indices: np.ndarray) -> np.ndarray:
+def part_of(index: Index, start: int, stop: int) -> Index:
+    """Return the row numbers of pairs `start` to `stop`; None if they are those of the pairs."""
+    return None if index is None else index[start:stop]
+
+
+def read_part(rows: Rows, part: Index, start: int, stop: int) -> np.ndarray:
+    """Return one side of pairs `start` to `stop`, whose row numbers `part_of` has given."""
+    return rows.read(start, stop) if part is None else read_side(rows, part, 0, len(part))
+
+
+def take_side(rows: Rows, index: Index, indices: np.ndarray) -> np.ndarray:
+    """Return one side of the pairs at `indices`."""
     return rows.take(indices if index is None else index[indices])

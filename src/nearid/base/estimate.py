@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from nearid.base.student import student
+
 CONFIDENCE = 0.95
 T = TypeVar("T")
 
@@ -153,9 +155,7 @@ class Estimate(Number):
         mean = float(np.mean(x))
         if len(x) == 1:
             return cls(mean, of=of, n=1)
-        from scipy.special import stdtrit
-
-        half = float(stdtrit(len(x) - 1, (1 + CONFIDENCE) / 2) * np.std(x, ddof=1) / math.sqrt(len(x)))
+        half = float(student(len(x) - 1, CONFIDENCE) * np.std(x, ddof=1) / math.sqrt(len(x)))
         return cls(mean, mean - half, mean + half, of=of, n=len(x))
 
     def within(self, least: float, most: float) -> Estimate:

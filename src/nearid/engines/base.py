@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -84,6 +84,28 @@ class Engine(ABC):
         -------
         list
             One merged result for each partial result of a task.
+        """
+
+    @abstractmethod
+    def map(
+        self, task: Callable[..., T], items: Sequence[Any], *shared: Any, tick: Callable[[], object] | None = None
+    ) -> Iterator[T]:
+        """Yield `task(item, *shared)` for all items, in their order.
+
+        This is for results that grow with the rows, such as an error for each row, and for tasks that write a part of
+        a file. Only a few results are in memory at a time. Tasks run with one BLAS thread, so every engine yields
+        exactly the same numbers.
+
+        Parameters
+        ----------
+        task : callable
+            The task and its arguments must be picklable. A task may run more than once.
+        items : sequence
+            Small descriptions of the work.
+        *shared : object
+            Further arguments of all tasks, see `reduce`.
+        tick : callable, optional
+            Called once per item after its result was used, to report progress.
         """
 
     @abstractmethod

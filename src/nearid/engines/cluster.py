@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from pkgutil import resolve_name
 from queue import Empty, SimpleQueue
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nearid import __version__
 from nearid.base.errors import EngineError, ReadError
+from nearid.engines.address import check_scheduler, quiet_logs, unreachable, within
 from nearid.engines.base import FAN_IN, Engine, Failure, merge_parts, merge_tree
 from nearid.engines.local import cores, one_blas_thread
 from nearid.engines.processes import attempt, no_working_folder
@@ -29,6 +31,11 @@ ANSWER, RETURN = 10, 60
 LOOK = 5
 # Number of attempts to run a pass before lost workers raise an error.
 RUNS = 4
+# The scheduler keeps shared data of up to this size in bytes, so that it cannot be lost with a worker. Larger data is
+# sent to a worker, which has a second for each of so many bytes.
+SMALL, SLOWEST = 8 << 20, 4 << 20
+# Number of results for each thread of a worker that may wait to be fetched.
+AHEAD = 3
 
 
 class PassLost(Exception):
@@ -42,9 +49,9 @@ class WorkersLost(Failure):
 class Cluster(Engine):
     """Passes on a Dask cluster.
 
-    Workers read the rows of files themselves, so only the path is sent. Rows in memory are sent once to every worker.
-    If a worker dies, Dask computes lost sums again. If shared data is lost with the only worker that held it, the pass
-    is run again. The sums are merged in the same tree, so the result is the same.
+    Workers read the rows of files themselves, so only the path is sent. Rows in memory are sent once, and every worker
+    keeps a copy. If a worker dies, Dask computes lost sums again. If rows in memory are lost with the only worker that
+    holds them, the pass is run again. The sums are merged in the same tree, so the result is the same.
 
     Parameters
     ----------
@@ -55,33 +62,40 @@ class Cluster(Engine):
     def __init__(self, client: str | Client) -> None:
         from distributed import Client
 
-        self._own = isinstance(client, str)
-        try:
-            self._client = Client(client, timeout=ANSWER, set_as_default=False) if isinstance(client, str) else client
-        except (OSError, ValueError) as error:
-            raise EngineError(
-                f"No Dask scheduler can be reached at {client} ({error}). Check the address, which "
-                "`dask scheduler` prints when it starts, for example tcp://127.0.0.1:8786."
-            ) from None
-        self._address = str(self._client.scheduler_info()["address"])
         self._sent: dict[int, Future[Any]] = {}
-        self._check_versions()
+        with ExitStack() as stack:
+            if isinstance(client, str):
+                stack.enter_context(quiet_logs())
+                check_scheduler(client, ANSWER)
+                try:
+                    own = Client(client, timeout=ANSWER, set_as_default=False)
+                except (OSError, ValueError) as error:
+                    # It has ended in the meantime.
+                    raise unreachable(client, error) from None
+                stack.callback(_close, own)
+                client = own
+            self._client = client
+            self._address = str(client.scheduler_info()["address"])
+            self._check_versions()
+            self._open = stack.pop_all()
 
     def _check_versions(self) -> None:
         """Raise an error if the cluster has another version of nearid, because tasks could fail or differ there."""
         name = "nearid:__version__"
         try:
-            versions = {
-                self._client.run_on_scheduler(resolve_name, name),
-                *self._client.run(resolve_name, name).values(),
-            }
-        except ImportError:
-            versions = {"missing"}
+            found = [within(ANSWER, lambda: self._client.run_on_scheduler(resolve_name, name))]
+        except ImportError as error:
+            found = [error]
+        except OSError as error:
+            raise unreachable(self._address, error) from None
+        # Workers that do not answer are left out: the cluster gives their tasks to others.
+        with suppress(OSError):
+            found += within(ANSWER, lambda: self._client.run(resolve_name, name, on_error="return")).values()
+        versions = {"missing" if isinstance(own, ImportError) else own for own in found if not isinstance(own, OSError)}
         if versions != {__version__}:
-            self.__exit__()
             raise EngineError(
-                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(versions))}, but this process has "
-                f"{__version__}. Install nearid {__version__} where the scheduler and the workers run."
+                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(map(str, versions)))}, but this "
+                f"process has {__version__}. Install nearid {__version__} where the scheduler and the workers run."
             )
 
     def __enter__(self) -> Self:
@@ -89,8 +103,7 @@ class Cluster(Engine):
 
     def __exit__(self, *_: object) -> None:
         self._sent.clear()
-        if self._own:
-            self._client.close()
+        self._open.close()
 
     def reduce(
         self,
@@ -119,10 +132,58 @@ class Cluster(Engine):
             except PassLost as error:
                 lost = error
                 self._sent.clear()
-        raise EngineError(
+        raise self._workers_lost(lost)
+
+    def _workers_lost(self, lost: PassLost) -> EngineError:
+        return EngineError(
             f"Workers of the Dask cluster at {self._address} were lost in {RUNS} runs of the same pass ({lost}). "
             "They may have too little memory. Check their logs, and give them more memory or fewer threads."
         )
+
+    def map(
+        self, task: Callable[..., T], items: Sequence[Any], *shared: Any, tick: Callable[[], object] | None = None
+    ) -> Generator[T, None, None]:
+        """See `Engine.map`."""
+        done = losses = 0
+        while done < len(items):
+            self._await_worker()
+            try:
+                for result in self._in_order(task, items[done:], shared):
+                    # Only losses without a result in between show that the pass cannot be run.
+                    done, losses = done + 1, 0
+                    yield result
+                    if tick:
+                        tick()
+            except PassLost as lost:
+                losses += 1
+                self._sent.clear()
+                if losses == RUNS:
+                    raise self._workers_lost(lost) from None
+
+    def _in_order(
+        self, task: Callable[..., T], items: Sequence[Any], shared: tuple[Any, ...]
+    ) -> Generator[T, None, None]:
+        """Yield the results of a pass in order. A few of the next ones are on the workers."""
+        with as_pass_lost():
+            sent = [self._send(value) for value in shared]
+            ahead = AHEAD * max(sum(self._client.nthreads().values()), 1)
+        waiting: deque[Future[Any]] = deque()
+        try:
+            for item in items:
+                with as_pass_lost():
+                    waiting.append(self._client.submit(one_on_worker, task, item, *sent, pure=False))
+                if len(waiting) > ahead:
+                    yield self._result(waiting.popleft())
+            while waiting:
+                yield self._result(waiting.popleft())
+        finally:
+            waiting.clear()
+            sent.clear()
+
+    def _result(self, future: Future[Any]) -> Any:
+        self._await(future)
+        with as_pass_lost():
+            return future.result()
 
     def _run(
         self,
@@ -156,9 +217,7 @@ class Cluster(Engine):
                 # only the tree needs them.
                 self._await(waiting.pop(0))
                 finished(count + 1)
-            self._await(waiting[0])
-            with as_pass_lost():
-                result: list[T] = waiting[0].result()
+            result: list[T] = self._result(waiting[0])
             return result
         finally:
             # Cancelled explicitly, because the traceback of an error may keep references to the futures.
@@ -200,9 +259,7 @@ class Cluster(Engine):
 
     def _outcome(self, future: Future[Any]) -> Any:
         try:
-            self._await(future)
-            with as_pass_lost():
-                return future.result()
+            return self._result(future)
         except PassLost as lost:
             if not future.cancelled():
                 return WorkersLost(f"The workers that ran it were lost ({lost}). They may have too little memory.")
@@ -213,16 +270,26 @@ class Cluster(Engine):
             ) from lost
 
     def _send(self, value: Any) -> Any:
-        """Return a future of a value on every worker. The value is sent only once while it exists."""
+        """Return a future of a value. The value is sent only once while it exists."""
         if id(value) in self._sent:
             return self._sent[id(value)]
         try:
             weakref.finalize(value, self._sent.pop, id(value), None).atexit = False
         except TypeError:
             return value
-        # Not hashed: hashing would read the whole array, and with equal keys of released data Dask may wait forever.
-        [self._sent[id(value)]] = self._client.scatter([value], broadcast=True, hash=False)
-        return self._sent[id(value)]
+        size = pickled_size(value)
+        if size <= SMALL:
+            # As a task, which is run again if the workers that hold its result are lost.
+            future = self._client.submit(same, value, pure=False)
+        else:
+            # Not hashed: hashing would read the whole array, and with equal keys of released data Dask may wait
+            # forever. Not to all workers at once: if one of them dies then, the scheduler tries for ever to reach it.
+            # Workers fetch it from each other, and a worker that does not answer is given up after some time.
+            [future] = within(
+                RETURN + size / SLOWEST, lambda: self._client.scatter([value], hash=False, timeout=RETURN)
+            )
+        self._sent[id(value)] = future
+        return future
 
     def _await(self, future: Future[Any]) -> None:
         """Wait until a future is done, and raise its error if it has one."""
@@ -309,6 +376,32 @@ def as_pass_lost() -> Iterator[None]:
         yield
     except (OSError, RuntimeError, CancelledError) as error:
         raise PassLost(str(error)) from error
+
+
+def _close(client: Client) -> None:
+    """Close a client, also if its scheduler is gone."""
+    with suppress(OSError, RuntimeError, AssertionError):
+        client.close(timeout=LOOK)
+
+
+def pickled_size(value: object) -> int:
+    """Return the number of bytes of a value as it is sent. Arrays are not copied for this."""
+    from distributed.protocol.pickle import dumps
+
+    arrays: list[Any] = []
+    head = dumps(value, buffer_callback=arrays.append)
+    return len(head) + sum(array.raw().nbytes for array in arrays)
+
+
+def same(value: T) -> T:
+    """Return the value: a task that puts shared data on a worker."""
+    return value
+
+
+def one_on_worker(task: Callable[..., T], item: Any, *shared: Any) -> T:
+    """Compute one result with one BLAS thread, because the worker runs several tasks in parallel."""
+    with one_blas_thread:
+        return task(item, *shared)
 
 
 def run_on_worker(task: Callable[..., Iterable[T]], item: Any, *shared: Any) -> list[T]:

@@ -181,6 +181,13 @@ class Local(Engine):
         with one_blas_thread:
             return list(merge_tree(ordered_map(run, items, tick=tick), list, add, list))
 
+    def map(
+        self, task: Callable[..., T], items: Sequence[Any], *shared: Any, tick: Callable[[], object] | None = None
+    ) -> Iterator[T]:
+        """See `Engine.map`."""
+        with one_blas_thread:
+            yield from ordered_map(lambda item: task(item, *shared), items, tick=tick)
+
     def each(
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
     ) -> Generator[tuple[int, T | Failure], None, None]:

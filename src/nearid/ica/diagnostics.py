@@ -10,7 +10,8 @@ import numpy as np
 
 from nearid.arrays import Rows
 from nearid.base.alerts import Alert
-from nearid.engines.local import ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.ica.contrast import Contrast
 from nearid.ica.gaussian_null import searched_p_values
 from nearid.ica.recurrence import chosen_by_start, majority
@@ -331,30 +332,36 @@ class RowsSeen(NamedTuple):
     kurtosis: Floats
 
 
-def see_rows(rows: Rows, forward: Affine) -> RowsSeen:
+def see_rows(rows: Rows, forward: Affine, engine: Engine = LOCAL) -> RowsSeen:
     """Return alerts about the rows of a fit and the kurtosis of its components. Rows with NaN or infinity are left out.
 
     Parameters
     ----------
     forward : Affine
         The map from rows to components.
+    engine : Engine
+        The engine that runs the pass.
     """
     # A number that is equal for copies of a row, and different for almost all other rows.
     direction = np.random.default_rng(0).normal(size=rows.shape[1])
-
-    def task(block: tuple[int, int]) -> tuple[Floats, Floats, Floats, Floats]:
-        x = rows.read(*block)
-        x = x[np.isfinite(x).all(axis=1)]
-        squares = np.square(forward(x), dtype=np.float64)
-        # Not a matrix product, whose last digits depend on the position of a row.
-        sums = squares.sum(axis=0), np.einsum("ij,ij->j", squares, squares)
-        return np.sum(x * direction, axis=1), _largest(squares), *sums
-
-    each, furthest, sums, fourths = zip(*ordered_map(task, forward.cut(rows.shape[0])), strict=True)
+    seen = engine.map(_seen, forward.cut(rows.shape[0]), rows, forward, direction)
+    each, furthest, sums, fourths = zip(*seen, strict=True)
     traits, second, fourth = np.concatenate(each), np.sum(sums, axis=0), np.sum(fourths, axis=0)
     shares = _largest(np.concatenate(furthest)).sum(axis=0) / second
     kurtosis = len(traits) * fourth / second**2 - 3
     return RowsSeen([*_outlying(len(traits), shares, kurtosis), *_repeated(traits)], kurtosis)
+
+
+def _seen(
+    block: tuple[int, int], rows: Rows, forward: Affine, direction: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return a number for each row of a block, the largest squares, and sums of squares and of fourth powers."""
+    x = rows.read(*block)
+    x = x[np.isfinite(x).all(axis=1)]
+    squares = np.square(forward(x), dtype=np.float64)
+    # Not a matrix product, whose last digits depend on the position of a row.
+    sums = squares.sum(axis=0), np.einsum("ij,ij->j", squares, squares)
+    return np.sum(x * direction, axis=1), _largest(squares), *sums
 
 
 def _largest(squares: Floats) -> Floats:

@@ -99,6 +99,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         inverse: bool = False,
         overwrite: bool = False,
         drop_nonfinite: bool = False,
+        engine: str | Engine | None = None,
         progress: Reporting = False,
     ) -> None:
         """Write the components of rows to a file, block by block.
@@ -115,6 +116,10 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Whether to replace an existing file.
         drop_nonfinite : bool
             If True, the components of rows with NaN or infinity are NaN. Otherwise such rows raise an error.
+        engine : {"local", "dask"}, address or Engine, optional
+            Where the components are computed: in this process (default), on a Dask cluster of the cores of this
+            machine, or on the cluster of the scheduler at an address. The chunks of a .zarr directory are written
+            there, too. The result is the same.
         progress : bool, default=False
             Draw a progress bar on stderr. A function is called with the name of the stage and its number of blocks.
         """
@@ -127,9 +132,9 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if inverse:
             self._check_components(rows.name, rows.shape)
         affine = self._map(inverse)
-        with reporting(progress) as stage:
+        with reporting(progress) as stage, open_engine(engine) as opened:
             tick = stage("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
-            write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
+            write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, engine=opened, tick=tick)
 
     def astype(self, dtype: Any) -> Self:
         """Return a copy of a fit with arrays in this precision, "float32" or "float64" (the default of a fit).
@@ -367,6 +372,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         resume: Checkpoint | None = None,
         keep: Callable[[Checkpoint], object] | None = None,
         tick: Callable[[], object] | None = None,
+        engine: Engine | None = None,
     ) -> Self:
         """Fit to rows, with checkpoints so that an interrupted fit can continue.
 
@@ -379,23 +385,27 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             Options of `RECORDED` that selected the rows, for the provenance.
         drop_nonfinite, resume, keep, tick
             See `nearid.ica.fit.fit_ica`.
+        engine : Engine, optional
+            An engine that is open. Default: the one of the estimator is opened.
         """
         self._validate_params()
         self.n_features_in_ = rows.shape[1]
         if rows.columns is not None:
             self._name_columns(rows.columns)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with open_engine(self.engine) as engine:
+        with open_engine(self.engine if engine is None else engine) as opened:
             unmixing = fit_ica(
                 rows,
                 self,
                 seed=self.seed_,
                 drop_nonfinite=drop_nonfinite,
-                engine=engine,
+                engine=opened,
                 resume=resume,
                 keep=keep,
                 tick=tick,
             )
+            shift = np.zeros(len(unmixing.components))
+            seen = see_rows(rows, Affine(unmixing.components, unmixing.mean, shift), opened)
         columns = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         # The engine does not change the result, so it is not kept. A random generator cannot be kept, only its seed.
         options = {name: value for name, value in self.get_params().items() if name != "engine"}
@@ -406,7 +416,6 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         self.n_iter_, self.kappa_ = len(self.gradients_), unmixing.kappa
         self.variances_ = unmixing.whitener.variances
         self._set_map(unmixing.mean, unmixing.components, unmixing.mixing, unmixing.whitener.rank)
-        seen = see_rows(rows, self._map())
         alerts = (*unmixing.diagnostics.alerts, *seen.alerts)
         for alert in alerts:
             warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)

@@ -14,7 +14,8 @@ from nearid.arrays.formats.registry import Format, format_of, suffixes
 from nearid.base.errors import InputError
 from nearid.base.files import changing_with, check_parent, check_target, refuse_source
 from nearid.base.limits import readable
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks
 from nearid.moments import Floats
 
 # float64 temporaries of a block are made in pieces of this size.
@@ -43,26 +44,39 @@ class Affine:
         return blocks(n, max(self.matrix.shape))
 
     def over(
-        self, rows: Rows | Floats, *, drop_nonfinite: bool = False, tick: Callable[[], object] | None = None
+        self,
+        rows: Rows | Floats,
+        *,
+        drop_nonfinite: bool = False,
+        engine: Engine = LOCAL,
+        tick: Callable[[], object] | None = None,
     ) -> Iterator[Floats]:
         """Yield mapped blocks of rows in order. The next blocks are computed while one is used.
 
         Rows with NaN or infinity raise an error. With `drop_nonfinite` they become rows of NaN.
         """
+        return engine.map(mapped, self.cut(rows.shape[0]), self, rows, drop_nonfinite, tick=tick)
 
-        def task(block: tuple[int, int]) -> Floats:
-            x = _read(rows, *block)
-            bad = first_nonfinite(x, block[0])
-            if bad is None:
-                return self(x)
-            if not drop_nonfinite:
-                raise nonfinite(_name(rows), *bad, rows.columns if isinstance(rows, Rows) else None)
-            good = np.asarray(np.isfinite(x).all(axis=1))
-            y = self(np.where(good[:, None], x, x.dtype.type(0)))
-            y[~good] = np.nan
-            return y
 
-        return ordered_map(task, self.cut(rows.shape[0]), tick=tick)
+def mapped(block: tuple[int, int], affine: Affine, rows: Rows | Floats, drop_nonfinite: bool) -> Floats:
+    """Return the mapped rows of a block, see `Affine.over`."""
+    x = _read(rows, *block)
+    bad = first_nonfinite(x, block[0])
+    if bad is None:
+        return affine(x)
+    if not drop_nonfinite:
+        raise nonfinite(_name(rows), *bad, rows.columns if isinstance(rows, Rows) else None)
+    good = np.asarray(np.isfinite(x).all(axis=1))
+    y = affine(np.where(good[:, None], x, x.dtype.type(0)))
+    y[~good] = np.nan
+    return y
+
+
+def write_part(
+    block: tuple[int, int], affine: Affine, rows: Rows | Floats, drop_nonfinite: bool, write: Callable[..., object]
+) -> None:
+    """Write the mapped rows of a block: a task for the process that computes them."""
+    write(block[0], mapped(block, affine, rows, drop_nonfinite))
 
 
 def _read(rows: Rows | Floats, start: int, stop: int) -> Floats:
@@ -79,20 +93,29 @@ def write_mapped(
     path: str | os.PathLike[str],
     *,
     drop_nonfinite: bool = False,
+    engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> None:
     """Write the mapped rows to a file or folder, completely or not at all. Ids are written to a file next to it.
 
-    Rows and ids are replaced together. After a failure, the old files are kept.
+    Rows and ids are replaced together. After a failure, the old files are kept. A format of which each block is a file
+    (.zarr) is written by the processes of the engine, so that no rows come to this process. A block that is written
+    again, because a process died, has the same bytes.
     """
     target = Path(path)
     shape = (rows.shape[0], len(affine.matrix))
     check_space(target, shape[0] * shape[1] * rows.dtype.itemsize)
-    mapped = affine.over(rows, drop_nonfinite=drop_nonfinite, tick=tick)
+    known, work = _format(target), affine.cut(shape[0])
     ids = rows.ids if isinstance(rows, Rows) else None
     write_ids = None if ids is None else partial(np.lib.format.write_array, array=ids, allow_pickle=False)
     with changing_with(ids_path(target), write_ids) as change:
-        _format(target).write_rows(target, shape, rows.dtype, mapped, change)
+        if known.parts is None:
+            blocks_of_rows = affine.over(rows, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
+            known.write_rows(target, shape, rows.dtype, blocks_of_rows, change)
+            return
+        with known.parts(target, shape, rows.dtype, work[0][1] - work[0][0], change) as write:
+            for _ in engine.map(write_part, work, affine, rows, drop_nonfinite, write, tick=tick):
+                pass
 
 
 def ids_path(target: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nearid.measures.ranks import average_ranks
 from nearid.moments import Floats
 
 
@@ -12,10 +13,13 @@ def auroc(positive: np.ndarray, scores: Floats) -> float:
 
     This is the statistic of Mann and Whitney. It is NaN if a class has no rows.
     """
-    from scipy.stats import rankdata
+    return area_of(positive, average_ranks(scores))
 
+
+def area_of(positive: np.ndarray, ranks: Floats) -> float:
+    """Return the same from the ranks of the scores."""
     hits = int(positive.sum())
     pairs = hits * (len(positive) - hits)
     if not pairs:
         return float("nan")
-    return float((rankdata(scores)[positive].sum() - hits * (hits + 1) / 2) / pairs)
+    return float((ranks[positive].sum() - hits * (hits + 1) / 2) / pairs)

@@ -6,8 +6,7 @@ disentangled if it matters to one factor alone, a factor is complete if one late
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,10 +16,15 @@ from nearid.base.progress import Progress, silent
 from nearid.engines.local import libraries, ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import Factor, Factors, repeated_pairs
-from nearid.measures.registry import INFINITY, Measured, Part, measure, variant
+from nearid.measures.registry import INFINITY, Earlier, Measured, Part, measure, variant
 from nearid.moments import Floats
 
+if TYPE_CHECKING:
+    from nearid.measures.trees import Binned
+
 TREES = 100
+# Trees of the fits that only tell how much the value varies when rows are left out.
+SPREAD_TREES = 30
 # Trees as shallow as those that the measure was published with (depth 3).
 LEAVES = 8
 
@@ -48,6 +52,7 @@ def dci(
     folds: int = 3,
     random_state: Seed = 0,
     progress: Progress = silent,
+    earlier: Earlier | None = None,
 ) -> Measured:
     """Disentanglement, completeness and informativeness.
 
@@ -57,8 +62,8 @@ def dci(
         Integer and categorical factors are predicted by classification, the others by regression (circular factors by
         their cosine and sine).
     model : {"boost", "forest", "l1"}
-        Gradient boosting (LightGBM if it is installed, else scikit-learn's histogram trees), random forests, or Lasso
-        and L1 logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
+        Gradient boosting (100 trees of 8 leaves, on latents cut into at most 127 bins), random forests, or Lasso and L1
+        logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
     folds : int
         Number of folds; importances are means over the fits. 1 gives in-sample scores.
 
@@ -84,16 +89,20 @@ def dci(
     (True, True, [1, 0])
     """
     fold = assign(len(x), folds, random_state, factors.block_codes)
+    latents = _latents(x, model, earlier)
+    trees = TREES if earlier is None or earlier.permuted else SPREAD_TREES
     tasks = [(factor, k) for factor in factors.items for k in range(folds)]
 
     def run(task: tuple[Factor, int]) -> Fit:
         factor, k = task
         test = fold == k
-        return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
+        train = ~test if folds > 1 else test
+        rows = np.flatnonzero(train), np.flatnonzero(test)
+        return _fit(factor, latents, *rows, model=model, random_state=random_state, trees=trees)
 
     # There are many small fits, so one thread per fit is faster than many threads for one fit. But fits of scikit-learn
     # change the warning filters of the process, so two at a time would lose the filters of the caller.
-    workers = None if model == "boost" and find_spec("lightgbm") else 1
+    workers = None if model == "boost" else 1
     with libraries.limit():
         fits = list(ordered_map(run, tasks, workers=workers, tick=progress("predictors", len(tasks))))
     matrix = np.zeros((x.shape[1], len(factors.items)))
@@ -119,6 +128,7 @@ def dci(
         },
         {"chance": chance, "per_latent": per_latent, "completeness_per_factor": per_factor},
         repeated_pairs(x, factors, folds) + _degenerate(matrix, factors.names),
+        latents,
     )
 
 
@@ -145,19 +155,29 @@ class Fit(NamedTuple):
     worst: float
 
 
-def _fit(factor: Factor, x: Floats, test: np.ndarray, train: np.ndarray, model: str, seed: int) -> Fit:
+def _latents(x: Floats, model: str, earlier: Earlier | None) -> Floats | Binned:
+    """The latents in the form that a model needs."""
+    if model != "boost":
+        return x
+    from nearid.measures.trees import bin_latents
+
+    # The same bins for all folds, and where rows are left out.
+    return bin_latents(x) if earlier is None else earlier.kept.take(earlier.rows)
+
+
+def _fit(factor: Factor, latents: Floats | Binned, train: np.ndarray, test: np.ndarray, **options: Any) -> Fit:
     classes = factor.discrete
-    importance, error, worst = np.zeros(x.shape[1]), 0.0, 0.0
+    importance, error, worst = 0.0, 0.0, 0.0
     for y in [factor.codes()] if classes else _centred(factor.columns).T:
-        made = predict(model, x[train], y[train], x[test], classes=classes, random_state=seed)
-        importance += made.importance
+        made = predict(latents, y, train, test, classes=classes, **options)
+        importance = importance + made.importance
         if classes:
             error += float(np.sum(made.values != y[test]))
-            worst += float(np.sum(test))
+            worst += len(test)
         else:
             error += float(np.sum((made.values - y[test]) ** 2))
             worst += float(np.sum((y[test] - y[train].mean()) ** 2))
-    return Fit(importance, error, worst)
+    return Fit(np.asarray(importance), error, worst)
 
 
 def _centred(columns: Floats) -> Floats:
@@ -196,79 +216,61 @@ class Prediction(NamedTuple):
     importance: Floats
 
 
-def predict(model: str, x: Floats, y: np.ndarray, unseen: Floats, *, classes: bool, random_state: int) -> Prediction:
-    """Fit a model to rows x and targets y, and return its predictions for unseen rows with importances.
+def predict(
+    latents: Floats | Binned,
+    y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    *,
+    model: str,
+    classes: bool,
+    random_state: int,
+    trees: int = TREES,
+) -> Prediction:
+    """Fit a model to some rows, and return its predictions for others with importances.
 
     The importance of a latent is the gain of all splits on it ("boost"), the decrease of impurity ("forest"), or the
     size of the coefficients of standardised latents ("l1").
 
     Parameters
     ----------
+    latents : ndarray of shape (n, d), or Binned for the model "boost"
+    y : ndarray of shape (n,)
+        Targets.
+    train, test : ndarray of int
+        Rows to fit on and to predict.
     model : {"boost", "forest", "l1"}
     classes : bool
         Whether y holds classes. Otherwise y holds numbers for a regression.
+    trees : int
+        Number of boosted trees.
     """
-    if (y == y[0]).all():
-        return Prediction(np.full(len(unseen), y[0]), np.zeros(x.shape[1]))
+    width = latents.shape[1] if isinstance(latents, np.ndarray) else latents.width
+    if (y[train] == y[train[0]]).all():
+        return Prediction(np.full(len(test), y[train[0]]), np.zeros(width))
+    if not isinstance(latents, np.ndarray):
+        return _boost(latents, y[train], train, test, classes, trees)
+    x, unseen = latents[train], latents[test]
     if model == "l1":
         spread = x.std(axis=0)
         centre, scale = x.mean(axis=0), np.where(spread > 0, spread, 1.0)
         x, unseen = (x - centre) / scale, (unseen - centre) / scale
-    fitted, importance = _FITS[model](x, y, classes, random_state)
+    fitted, importance = _FITS[model](x, y[train], classes, random_state)
     return Prediction(np.asarray(fitted.predict(unseen)), importance)
 
 
-def _boost(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
-    return (_lightgbm if find_spec("lightgbm") else _histogram)(x, y, classes, seed)
+def _boost(
+    latents: Binned, y: np.ndarray, train: np.ndarray, test: np.ndarray, classes: bool, trees: int
+) -> Prediction:
+    from nearid.measures.trees import boost
 
-
-class _Boosted(NamedTuple):
-    """Trees of LightGBM; its own estimators take as long to set up as small fits do to run."""
-
-    booster: Any
-    labels: np.ndarray | None
-
-    def predict(self, x: Floats) -> np.ndarray:
-        made = np.asarray(self.booster.predict(x, num_threads=1))
-        if self.labels is None:
-            return made
-        return np.asarray(self.labels[made.argmax(axis=1) if made.ndim > 1 else (made > 0.5).astype(np.intp)])
-
-
-def _lightgbm(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
-    import lightgbm
-
-    labels, codes = np.unique(y, return_inverse=True) if classes else (None, y)
-    several = {"objective": "multiclass", "num_class": len(np.unique(y))}
-    objective = (
-        {"objective": "regression"} if labels is None else {"objective": "binary"} if len(labels) == 2 else several
-    )
-    options = {
-        **objective,
-        "num_leaves": LEAVES,
-        "max_bin": 127,
-        "seed": seed,
-        "num_threads": 1,
-        "deterministic": True,
-        "force_row_wise": True,
-        "verbosity": -1,
-    }
-    booster = lightgbm.train(options, lightgbm.Dataset(x, codes), TREES, keep_training_booster=True)
-    return _Boosted(booster, labels), np.asarray(booster.feature_importance("gain"), dtype=np.float64)
-
-
-def _histogram(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    make = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    model = make(max_iter=TREES, max_leaf_nodes=LEAVES, max_bins=127, early_stopping=False, random_state=seed).fit(x, y)
-    # The gains are not public, but any other importance of these trees needs a hundred predictions.
-    importance = np.zeros(x.shape[1])
-    for trees in model._predictors:
-        for tree in trees:
-            splits = tree.nodes[tree.nodes["is_leaf"] == 0]
-            np.add.at(importance, splits["feature_idx"], splits["gain"])
-    return model, importance
+    if not classes:
+        scores, gains = boost(latents, train, y, test, classes=0, trees=trees, leaves=LEAVES)
+        return Prediction(scores[0], gains)
+    labels, codes = np.unique(y, return_inverse=True)
+    scores, gains = boost(latents, train, codes, test, classes=len(labels), trees=trees, leaves=LEAVES)
+    chosen = scores.argmax(axis=0) if len(labels) > 2 else (scores[0] > 0).astype(np.intp)
+    return Prediction(labels[chosen], gains)
 
 
 def _forest(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
@@ -293,4 +295,4 @@ def _l1(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats
     return model, np.abs(model.coef_).sum(axis=0)
 
 
-_FITS = {"boost": _boost, "forest": _forest, "l1": _l1}
+_FITS = {"forest": _forest, "l1": _l1}

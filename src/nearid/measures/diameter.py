@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import numpy as np
 
 from nearid.arrays import Rows, first_nonfinite, open_rows
+from nearid.arrays.pair import Index, part_of, read_part, take_side
 from nearid.base.errors import InputError
 from nearid.base.options import checked
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks, ordered_map
 from nearid.folds import LARGEST
 from nearid.measures.registry import Measured
 from nearid.moments import Floats
@@ -91,7 +94,7 @@ def diameter(points: object, *, budget: float = BUDGET) -> Measured:
         raise InputError(
             f"Squares of the values of {rows.name} leave the range of float64. Divide it by its typical size."
         )
-    widest = search(rows.read, rows.take, radii, centre, budget=budget)
+    widest = search(rows, None, radii, centre, budget=budget)
     bounds = {"lower": widest.lower, "upper": widest.upper, "exact": widest.exact}
     return Measured(widest.lower, parts=bounds, arrays={"pair": widest.pair})
 
@@ -113,25 +116,30 @@ def _refuse_nonfinite(rows: Rows) -> None:
 
 
 def search(
-    read: Callable[[int, int], Floats],
-    take: Callable[[np.ndarray], Floats],
+    rows: Rows,
+    index: Index,
     radii: Floats,
     centre: Floats,
     *,
     budget: float = BUDGET,
+    engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> Diameter:
     """Return the diameter of rows with known distances from a centre.
 
     Parameters
     ----------
-    read, take : callable
-        Functions that return rows start to stop, and rows by index, of shape (m, d).
+    rows : Rows
+    index : ndarray of int, shape (n,), or None
+        Which of them; None for all.
     radii : ndarray of shape (n,)
         Distance of each row from `centre`, exact or rounded up. Rows with NaN are left out.
     centre : ndarray of shape (d,)
         A point near the middle that is exact in the precision of the rows.
+    engine : Engine
+        The engine that runs passes over all rows. A search among few rows runs in this process.
     """
+    take = partial(take_side, rows, index)
     order = np.argsort(-radii)
     order = order[: len(order) - int(np.isnan(radii).sum())]
     sorted_radii = radii[order]
@@ -147,15 +155,16 @@ def search(
         return Diameter(best, best, True, widest)
 
     reach = _reach(sorted_radii, best)
-    rows, pairs = int(np.count_nonzero(reach)), float(reach.sum()) / 2
+    far, pairs = int(np.count_nonzero(reach)), float(reach.sum()) / 2
     itemsize = extremes.dtype.itemsize
-    if pairs * d <= budget and rows * d * itemsize <= SEARCH_BYTES:
-        if rows:
-            farther, pair = _farthest_pair(take(order[:rows]), sorted_radii[:rows], centre, best)
+    if pairs * d <= budget and far * d * itemsize <= SEARCH_BYTES:
+        if far:
+            farther, pair = _farthest_pair(take(order[:far]), sorted_radii[:far], centre, best)
             if farther > best:
                 best, widest = farther, (int(order[pair[0]]), int(order[pair[1]]))
         return Diameter(best, best, True, widest)
-    return _bracket(read, take, radii, centre, order, best, widest, tick)
+    passes = Sweeps(rows, index, radii, centre, engine, tick)
+    return _bracket(passes, take, order, best, widest)
 
 
 def _reach(sorted_radii: Floats, bound: float) -> np.ndarray:
@@ -240,22 +249,72 @@ def _measure(points: Floats, tile: Floats, floor: float, i: int, j: int) -> tupl
     return float(lengths[k]), (int(p[k] + i), int(q[k] + j))
 
 
+@dataclass(frozen=True)
+class Sweeps:
+    """Passes over all rows, see `search`."""
+
+    rows: Rows
+    index: Index
+    radii: Floats
+    centre: Floats
+    engine: Engine
+    tick: Callable[[], object] | None
+
+    def farthest(self, points: Floats) -> tuple[Floats, np.ndarray]:
+        """Return the distance (rounded up) and the number of the row that is farthest from each point."""
+        size = float(np.nanmax(self.radii)) or 1.0
+        look = _Look(self.centre, (points - self.centre) / size, size)
+        work = [
+            _Piece(cut, part_of(self.index, *cut), self.radii[slice(*cut)])
+            for cut in blocks(len(self.radii), 8 * points.shape[1])
+        ]
+        longest, where = np.zeros(len(points)), np.zeros(len(points), dtype=np.intp)
+        for length, row in self.engine.map(_farthest, work, look, self.rows, tick=self.tick):
+            where = np.where(length > longest, row, where)
+            longest = np.maximum(longest, length)
+        return longest, where
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of a block: which ones, and their radii."""
+
+    block: tuple[int, int]
+    index: Index
+    radii: Floats
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Points from which distances are measured, about the centre and in units of `size`."""
+
+    centre: Floats
+    around: Floats
+    size: float
+
+
+def _farthest(piece: _Piece, look: _Look, source: Rows) -> tuple[Floats, np.ndarray]:
+    """Return the distance (rounded up) and the number of the row of a block that is farthest from each point."""
+    rows = read_part(source, piece.index, *piece.block)
+    # |y - t|^2 = |y - c|^2 - 2 (y - c).(t - c) + |t - c|^2, of which the radii know the first term.
+    inner = _unit_rows(rows, look.centre, look.size) @ look.around.T.astype(rows.dtype)
+    known = piece.radii / look.size
+    far = (known**2)[:, None] - 2 * inner + np.einsum("ij,ij->i", look.around, look.around)
+    far[np.isnan(known)] = 0
+    # Products of rows of unit size are off by at most d units in the last place, twice for the rounding of rows.
+    slack = 8 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
+    return np.sqrt(far.max(axis=0) + slack) * look.size, far.argmax(axis=0) + piece.block[0]
+
+
 def _bracket(
-    read: Callable[[int, int], Floats],
-    take: Callable[[np.ndarray], Floats],
-    radii: Floats,
-    centre: Floats,
-    order: np.ndarray,
-    best: float,
-    widest: tuple[int, int],
-    tick: Callable[[], object] | None,
+    passes: Sweeps, take: Callable[[np.ndarray], Floats], order: np.ndarray, best: float, widest: tuple[int, int]
 ) -> Diameter:
     """Return a lower bound by farthest-point sweeps from the longest pair, and an upper bound by enclosing balls."""
     # For every centre, the sum of the two largest radii is an upper bound of the diameter.
-    upper = float(radii[order[0]] + radii[order[1]])
+    upper = float(passes.radii[order[0]] + passes.radii[order[1]])
     for _ in range(SWEEPS):
         ends = take(np.array(widest)).astype(np.float64)
-        lengths, rows = _farthest(read, radii, centre, np.vstack([ends, ends.mean(axis=0)]), tick)
+        lengths, rows = passes.farthest(np.vstack([ends, ends.mean(axis=0)]))
         upper = min(upper, 2 * float(lengths[2]))
         # Found in the rows' own precision, measured in float64.
         others = take(rows[:2]).astype(np.float64)
@@ -265,33 +324,3 @@ def _bracket(
             break
         best, widest = float(measured[k]), (widest[k], int(rows[k]))
     return Diameter(best, max(upper, best), False, widest)
-
-
-def _farthest(
-    read: Callable[[int, int], Floats],
-    radii: Floats,
-    centre: Floats,
-    points: Floats,
-    tick: Callable[[], object] | None,
-) -> tuple[Floats, np.ndarray]:
-    """Return the distance (rounded up) and the number of the row that is farthest from each point."""
-    size = float(np.nanmax(radii)) or 1.0
-    around = (points - centre) / size
-    sizes = np.einsum("ij,ij->i", around, around)
-
-    def reach(block: tuple[int, int]) -> tuple[Floats, np.ndarray]:
-        rows = read(*block)
-        # |y - t|^2 = |y - c|^2 - 2 (y - c).(t - c) + |t - c|^2, of which the radii know the first term.
-        inner = _unit_rows(rows, centre, size) @ around.T.astype(rows.dtype)
-        known = radii[slice(*block)] / size
-        far = (known**2)[:, None] - 2 * inner + sizes
-        far[np.isnan(known)] = 0
-        # Products of rows of unit size are off by at most d units in the last place, twice for the rounding of rows.
-        slack = 8 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
-        return np.sqrt(far.max(axis=0) + slack) * size, far.argmax(axis=0) + block[0]
-
-    longest, where = np.zeros(len(points)), np.zeros(len(points), dtype=np.intp)
-    for length, row in ordered_map(reach, blocks(len(radii), 8 * points.shape[1]), tick=tick):
-        where = np.where(length > longest, row, where)
-        longest = np.maximum(longest, length)
-    return longest, where

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from nearid.base.progress import Progress, silent
 from nearid.engines.local import one_blas_thread, ordered_map
 from nearid.measures.factors import BINS, Bins, Factors, check_bins, shortened
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
-from nearid.measures.registry import INFINITY, Measured, Part, measure
+from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
+from nearid.measures.registry import INFINITY, Earlier, Measured, Part, measure
 from nearid.moments import Floats
-
-Scaling = Literal["mean", "sum"]
 
 # The three sets of constants in print: infomec(..., **PRESETS["k3_prune8"]).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -34,18 +33,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 # Below this many rows per column a linear fit separates classes by chance.
 FEW_ROWS = 10
 JITTER = 1e-10
-# Where published values stopped. "mean" is scikit-learn from 1.4 on, "sum" what it was before: with the sum of the
-# losses as the objective the same tolerance of the gradient asks for n times as much.
-STOPS: dict[Scaling, dict[str, Any]] = {
-    "mean": {"maxiter": 100, "gtol": 1e-4, "maxls": 50, "ftol": 64 * np.finfo(np.float64).eps},
-    "sum": {"maxiter": 100, "gtol": 1e-4},
-}
-# Of the mean: to the optimum, or where classes are separable (no optimum exists) until the loss is about this small.
-CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-7, "maxls": 50, "ftol": 0.0, "maxcor": 100}
-# One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
-WORST = -float(np.log(np.finfo(np.float64).eps))
-# Rows of a block: its scores for some ten classes stay in a core's cache.
-BLOCK = 2048
 
 
 @measure(
@@ -71,6 +58,7 @@ def infomec(
     converged: bool = False,
     bins: Bins = BINS,
     progress: Progress = silent,
+    earlier: Earlier | None = None,
 ) -> Measured:
     """Modularity, explicitness and compactness of latents against factors.
 
@@ -139,12 +127,18 @@ def infomec(
         information = _information(design, codes, k, jitter, progress)
     # The intercept of the linear fits.
     design = np.hstack([design, np.ones((len(design), 1))])
-    fit = partial(fit_logistic, design, scaling=scaling, converged=converged)
+    starts = (
+        [None] * len(codes) if earlier is None or earlier.permuted else [earlier.kept.get(n) for n in factors.names]
+    )
+
+    def fit(at: int) -> LogisticFit:
+        return fit_logistic(design, codes[at], scaling=scaling, converged=converged, start=starts[at])
+
     # As many columns as rows tell any classes apart: that is no explicitness, and no fit is needed to know it.
     separable = not discrete_latents and len(design) <= design.shape[1]
     # The last digits of products depend on the threads of BLAS, which a machine with one core would leave to it.
     with one_blas_thread:
-        fits = [] if separable else list(ordered_map(fit, codes, tick=progress("explicitness", len(codes))))
+        fits = [] if separable else list(ordered_map(fit, range(len(codes)), tick=progress("explicitness", len(codes))))
 
     nmi = information / np.array([[entropy(c)] for c in codes])
     # Without any latents the balanced fit gives every class the same probability: ln K.
@@ -159,6 +153,7 @@ def infomec(
         {"infom": infom, "infoe": float(explicitness.mean()), "infoc": infoc},
         {"nmi": nmi, "active": active},
         tuple(_alerts(nmi, active, factors, fits, design.shape, bins, converged)),
+        {name: fit.coefficients for name, fit in zip(factors.names, fits, strict=False)},
     )
 
 
@@ -283,82 +278,3 @@ def _alerts(
             f"InfoE is too high: it is an in-sample fit of {n} rows and {d} columns. Aim for {FEW_ROWS} rows per "
             "column.",
         )
-
-
-class LogisticFit(NamedTuple):
-    """The end of a fit: mean log-loss of its rows in nats, iterations, and whether it ended by its tolerances."""
-
-    loss: float
-    iterations: int
-    finished: bool
-
-
-def fit_logistic(design: Floats, codes: Codes, *, scaling: Scaling = "mean", converged: bool = False) -> LogisticFit:
-    """Fit class probabilities softmax(W x), classes balanced and without a penalty, and give their log-loss.
-
-    The objective and its gradient come from one walk over blocks of rows. The minimiser is scipy's L-BFGS-B from zeros,
-    so that a fit that stops early stops where others' early fits do.
-
-    Two classes are fitted like any other number, with coefficients for each. Fits with coefficients for one of the two
-    alone have the same optimum, but stop at slightly other places before it.
-
-    Parameters
-    ----------
-    design : ndarray of shape (n, d)
-        Rows, with a column of ones for the intercept.
-    codes : ndarray of int of shape (n,)
-        Classes from 0 on; each occurs.
-    scaling : {"mean", "sum"}
-        Whether the mean or the sum of the weighted losses is minimised; they differ in where they stop.
-    converged : bool
-        Go on to the optimum, whatever the scaling.
-    """
-    from scipy.optimize import minimize
-
-    n, d = design.shape
-    sizes = np.bincount(codes)
-    weights = (n / (len(sizes) * sizes))[codes]
-    if converged or scaling == "mean":
-        weights /= n
-    blocks = [Block.of(design[a : a + BLOCK], codes[a : a + BLOCK], weights[a : a + BLOCK]) for a in range(0, n, BLOCK)]
-
-    def objective(flat: Floats) -> tuple[float, Floats]:
-        loss, gradient = 0.0, np.zeros((d, len(sizes)))
-        for block in blocks:
-            likelihoods, sums, losses = block.evaluate(flat.reshape(d, -1))
-            loss += float(block.weights @ losses)
-            # w p - w e_y, with p the likelihoods over their sums.
-            likelihoods *= block.weights / sums
-            likelihoods.ravel()[block.own] -= block.weights
-            gradient += block.columns @ likelihoods.T
-        return loss, gradient.ravel()
-
-    stop = CONVERGED if converged else STOPS[scaling]
-    end = minimize(objective, np.zeros(d * len(sizes)), jac=True, method="L-BFGS-B", options=stop)
-    total = sum(float(np.minimum(b.evaluate(end.x.reshape(d, -1))[2], WORST).sum()) for b in blocks)
-    return LogisticFit(total / n, int(end.nit), bool(end.success))
-
-
-class Block(NamedTuple):
-    """Some rows as columns of shape (d, m), their weights, and where their classes stand in a (classes, m) array."""
-
-    columns: Floats
-    weights: Floats
-    own: Codes
-
-    @classmethod
-    def of(cls, design: Floats, codes: Codes, weights: Floats) -> Block:
-        """The block of some rows."""
-        m = len(codes)
-        # Contiguous along the rows: maxima and sums over classes then run over whole vectors of rows.
-        return cls(np.ascontiguousarray(design.T, dtype=np.float64), weights, codes.astype(np.intp) * m + np.arange(m))
-
-    def evaluate(self, coefficients: Floats) -> tuple[Floats, Floats, Floats]:
-        """Likelihoods of shape (classes, m) up to a factor per row, their sums over classes, and the rows' losses."""
-        scores = coefficients.T @ self.columns
-        scores -= scores.max(axis=0)
-        losses = -scores.ravel()[self.own]
-        likelihoods: Floats = np.exp(scores, out=scores)
-        sums: Floats = likelihoods.sum(axis=0)
-        losses += np.log(sums)
-        return likelihoods, sums, losses

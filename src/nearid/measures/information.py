@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
-from nearid.engines.local import ordered_map
 from nearid.measures.factors import Factors, binned, check_bins
 from nearid.moments import Floats
 
@@ -15,6 +16,8 @@ Codes = NDArray[np.integer]
 # In finite samples the mutual information of independent codes is above 0. An alert reports it above this share of the
 # entropy.
 BIAS = 0.05
+# Numbers in the tables of pairs that are made at a time.
+TABLES = 1 << 20
 
 
 def entropy(codes: Codes) -> float:
@@ -34,18 +37,36 @@ def discrete_mutual_information(a: Codes, b: Codes) -> float:
     return max(0.0, float(np.sum(joint * np.log(len(a) * joint / alone)) / len(a)))
 
 
+def all_information(x: Floats, factor_codes: Sequence[Codes], bins: int, tick: Callable[[], object]) -> Floats:
+    """Return the mutual information of every latent, in bins of equal width, with every discrete factor (d, m)."""
+    n, d = x.shape
+    latent_codes = np.array([binned(column, bins) for column in x.T])
+    alone = np.array([np.bincount(codes, minlength=bins) for codes in latent_codes], dtype=np.float64)
+    matrix = np.zeros((d, len(factor_codes)))
+    for i, codes in enumerate(factor_codes):
+        levels = int(codes.max()) + 1
+        own = np.bincount(codes)
+        # Tables of all pairs of bins and levels, for as many latents at a time as fit the memory.
+        step = max(1, TABLES // (bins * levels))
+        for a in range(0, d, step):
+            part = latent_codes[a : a + step]
+            places = (np.arange(len(part))[:, None] * bins + part) * levels + codes
+            joint = np.bincount(places.ravel(), minlength=len(part) * bins * levels).reshape(len(part), bins, levels)
+            expected = alone[a : a + step, :, None] * own
+            # Counts are exact, so that independent variables give exactly 0.
+            ratio = np.divide(n * joint, expected, out=np.ones(joint.shape), where=joint > 0)
+            matrix[a : a + step, i] = np.einsum("abc,abc->a", joint, np.log(ratio)) / n
+        tick()
+    return np.maximum(0.0, matrix)
+
+
 def mutual_information(
     x: Floats, factors: Factors, bins: int, progress: Progress
 ) -> tuple[Floats, Floats, tuple[Alert, ...]]:
     """Return the mutual information of binned latents and factors (d, m), entropies of the factors, and alerts."""
     check_bins(bins, len(x))
-    latent_codes = [binned(column, bins) for column in x.T]
     factor_codes = [factor.codes(bins) for factor in factors.items]
-
-    def of_latent(a: np.ndarray) -> list[float]:
-        return [discrete_mutual_information(a, b) for b in factor_codes]
-
-    matrix = np.array(list(ordered_map(of_latent, latent_codes, tick=progress("information", x.shape[1]))))
+    matrix = all_information(x, factor_codes, bins, progress("information", len(factor_codes)))
     entropies = np.array([entropy(codes) for codes in factor_codes])
     # The first term of the bias (Miller 1955): (levels - 1)(levels - 1) / 2n
     levels = np.array([len(np.unique(codes)) for codes in factor_codes])

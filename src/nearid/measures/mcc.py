@@ -17,6 +17,7 @@ from nearid.base.options import Seed
 from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.groups.fits import assignment, fit_linear
 from nearid.measures.factors import Factor
+from nearid.measures.ranks import average_ranks
 from nearid.measures.registry import EACH_LATENT, Measured, measure, variant
 from nearid.measures.targets import Inputs, Targets
 from nearid.moments import CrossMoments, Floats, PairMoments
@@ -80,9 +81,7 @@ def mcc(
         return _matched(targets, *_pearson(targets))
     x, factors, alerts = inputs.load()
     if method == "spearman":
-        from scipy.stats import rankdata
-
-        x, factors = rankdata(x, axis=0), replace(factors, items=tuple(map(_ranked, factors.items)))
+        x, factors = average_ranks(x), replace(factors, items=tuple(map(_ranked, factors.items)))
     targets = replace(inputs, latents=x, factors=factors, blocks=None).moments(folds, random_state)
     targets = replace(targets, alerts=tuple(dict.fromkeys(alerts + targets.alerts)))
     if method == "spearman":
@@ -200,8 +199,6 @@ def _hinges(column: Floats) -> Floats:
 
 
 def _ranked(factor: Factor) -> Factor:
-    from scipy.stats import rankdata
-
     # The order of classes is arbitrary, and that of angles has no first.
     ordered = factor.kind in ("continuous", "integer")
-    return replace(factor, values=rankdata(factor.values)) if ordered else factor
+    return replace(factor, values=average_ranks(factor.values)) if ordered else factor

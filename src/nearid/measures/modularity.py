@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.options import Seed
 from nearid.base.progress import Progress, silent
+from nearid.engines.local import ordered_map
 from nearid.folds import assign
-from nearid.measures.auroc import auroc
+from nearid.measures.auroc import area_of
 from nearid.measures.factors import BINS, Bins, Factors, check_bins, repeated_pairs
 from nearid.measures.information import mutual_information
-from nearid.measures.registry import EACH_LATENT, Measured, measure
+from nearid.measures.logistic import fit_penalised
+from nearid.measures.ranks import average_ranks
+from nearid.measures.registry import EACH_LATENT, Earlier, Measured, measure
 from nearid.moments import Floats
 
 
@@ -66,6 +70,7 @@ def explicitness(
     folds: int = 3,
     random_state: Seed = 0,
     progress: Progress = silent,
+    earlier: Earlier | None = None,
 ) -> Measured:
     """Return how well logistic regression on all latents predicts the classes of each factor: the mean of 2 AUC - 1.
 
@@ -91,44 +96,74 @@ def explicitness(
     1.0
     """
     check_bins(bins, len(x))
-    spread = x.std(axis=0)
-    x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     fold = assign(len(x), folds, random_state, factors.block_codes)
     alerts = repeated_pairs(x, factors, folds)
-    tick = progress("classifiers", len(factors.items))
-    per_factor = np.zeros(len(factors.items))
-    for at, factor in enumerate(factors.items):
-        areas = _areas(x, factor.codes(bins), fold, folds)
+    design = _design(x) if earlier is None else earlier.kept.design[earlier.rows]
+    starts = {} if earlier is None or earlier.permuted else earlier.kept.coefficients
+    codes = [factor.codes(bins) for factor in factors.items]
+
+    def run(at: int) -> tuple[dict[int, list[float]], list[Floats]]:
+        return _areas(design, codes[at], fold, folds, starts.get(factors.names[at], ()))
+
+    per_factor, coefficients = np.zeros(len(codes)), {}
+    tick = progress("classifiers", len(codes))
+    for at, (areas, fits) in enumerate(ordered_map(run, range(len(codes)), tick=tick)):
+        name = factors.names[at]
+        coefficients[name] = fits
         if areas:
             per_factor[at] = 2 * float(np.mean([np.mean(of_folds) for of_folds in areas.values()])) - 1
         else:
             alerts += (
                 Alert(
                     "no_class_in_folds",
-                    f"No class of the factor {factor.name!r} has rows for both training and test, so its explicitness "
+                    f"No class of the factor {name!r} has rows for both training and test, so its explicitness "
                     "counts as 0. Merge rare classes or use more rows.",
                 ),
             )
-        tick()
-    return Measured(float(per_factor.mean()), per_factor[None, :], factors.names, per_factor, alerts=alerts)
+    kept = Kept(design, coefficients)
+    return Measured(float(per_factor.mean()), per_factor[None, :], factors.names, per_factor, alerts=alerts, kept=kept)
 
 
-def _areas(x: Floats, y: np.ndarray, fold: np.ndarray, folds: int) -> dict[int, list[float]]:
-    """Return the AUC of each class for every fold that has rows of this class and of others."""
-    from sklearn.linear_model import LogisticRegression
+class Kept(NamedTuple):
+    """What explicitness uses again: the design of all rows, and coefficients of each factor and fold."""
 
+    design: Floats
+    coefficients: Mapping[str, Sequence[Floats]]
+
+
+def _design(x: Floats) -> Floats:
+    """Standardised latents with a column of ones; coordinates of their rows where the latents are more.
+
+    A penalty on the length of the coefficients does not depend on the axes: fits in the span of the rows are the same.
+    """
+    spread = x.std(axis=0)
+    z = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    if z.shape[1] > len(z):
+        values, vectors = np.linalg.eigh(z @ z.T)
+        z = vectors * np.sqrt(np.clip(values, 0, None))
+    return np.hstack([z, np.ones((len(z), 1))])
+
+
+def _areas(
+    design: Floats, y: np.ndarray, fold: np.ndarray, folds: int, starts: Sequence[Floats]
+) -> tuple[dict[int, list[float]], list[Floats]]:
+    """The AUC of each class for every fold with rows of this class and of others, and the coefficients of each fit."""
     areas: dict[int, list[float]] = {}
+    fitted: list[Floats] = []
     for k in range(folds):
         test = fold == k
         train = ~test if folds > 1 else test
-        if (y[train] == y[train][0]).all():
+        present, own = np.unique(y[train], return_inverse=True)
+        if len(present) == 1:
+            fitted.append(np.empty((0, 0)))
             continue
-        with warnings.catch_warnings():
-            # The classes are bins of a continuous factor, many where rows are few.
-            warnings.filterwarnings("ignore", message="The number of unique classes is greater")
-            model = LogisticRegression(max_iter=1000).fit(x[train], y[train])
-        for label, scores in zip(model.classes_, model.predict_proba(x[test]).T, strict=True):
-            area = auroc(y[test] == label, scores)
+        fit = fit_penalised(design[train], own, start=starts[k] if starts else None)
+        fitted.append(fit.coefficients)
+        scores = design[test] @ fit.coefficients
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        ranks = average_ranks(scores / scores.sum(axis=1, keepdims=True))
+        for label, own_ranks in zip(present, ranks.T, strict=True):
+            area = area_of(y[test] == label, own_ranks)
             if not np.isnan(area):
                 areas.setdefault(int(label), []).append(area)
-    return areas
+    return areas, fitted

@@ -43,17 +43,7 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: b
     """
     order = np.argsort(values)
     ordered = np.ascontiguousarray(values[order], dtype=np.float64)
-    psi = _digammas(len(values))
-    estimates = np.zeros(len(codes))
-    for i, labels in enumerate(codes):
-        sizes = np.bincount(labels)
-        at, kept = labels[order], ordered
-        if (sizes == 1).any():
-            shared = sizes[at] > 1
-            at, kept = at[shared], ordered[shared]
-        if len(kept):
-            estimates[i] = max(0.0, _ross(kept, at.astype(np.int64), len(sizes), k, psi, count_ties))
-    return estimates
+    return _each(ordered, codes.astype(np.int64), order, k, _digammas(len(values)), count_ties)
 
 
 @lru_cache(maxsize=1)
@@ -62,6 +52,27 @@ def _digammas(n: int) -> Floats:
     from scipy.special import digamma
 
     return np.concatenate([[0.0], digamma(np.arange(1, n + 1))])
+
+
+@njit(cache=True, nogil=True)
+def _each(ordered, codes, order, k, psi, count_ties):  # type: ignore[no-untyped-def]
+    """The estimates for all factors. Values whose class has no other are left out."""
+    n, estimates = len(ordered), np.zeros(len(codes))
+    kept, at = np.empty(n), np.empty(n, np.int64)
+    for i in range(len(codes)):
+        labels = codes[i]
+        sizes = np.zeros(labels.max() + 1, np.int64)
+        for label in labels:
+            sizes[label] += 1
+        count = 0
+        for place in range(n):
+            label = labels[order[place]]
+            if sizes[label] > 1:
+                kept[count], at[count] = ordered[place], label
+                count += 1
+        if count:
+            estimates[i] = max(0.0, _ross(kept[:count], at[:count], len(sizes), k, psi, count_ties))
+    return estimates
 
 
 @njit(cache=True, nogil=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,8 +12,8 @@ from nearid.base.alerts import Alert
 from nearid.base.options import Seed, Size
 from nearid.groups.fits import DenseMap, Ridge, fit_linear, squared_errors, typical
 from nearid.groups.ridge import Penalties, choose_each
-from nearid.measures.registry import INFINITY, Measured, Part, measure
-from nearid.measures.targets import Inputs, Targets
+from nearid.measures.registry import INFINITY, Earlier, Measured, Part, measure
+from nearid.measures.targets import Inputs, Targets, WideRows
 from nearid.moments import CrossMoments, Floats, PairMoments
 
 
@@ -26,7 +27,14 @@ from nearid.moments import CrossMoments, Floats, PairMoments
     each_low=-INFINITY,
     streams=True,
 )
-def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5, random_state: Seed = 0) -> Measured:
+def r2(
+    inputs: Inputs,
+    *,
+    ridge: Size | Literal["auto"] = "auto",
+    folds: int = 5,
+    random_state: Seed = 0,
+    earlier: Earlier | None = None,
+) -> Measured:
     """Share of each factor's variance that a linear map of the latents explains in rows it was not fitted on.
 
     The map has an intercept. R2 is 1 - (squared error) / (squared error of the training mean), summed over folds and,
@@ -68,6 +76,9 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
     >>> round(m.value, 3), round(m.scale, 3), m.orthogonality_error < 1e-6
     (1.0, 0.5, True)
     """
+    if earlier is not None:
+        # Coordinates in the span of the rows serve as latents: penalty, errors and geometry of a map stay the same.
+        inputs = replace(inputs, latents=earlier.kept[earlier.rows])
     targets = inputs.moments(folds, random_state)
     parts = targets.row_space.parts
     if ridge == "auto":
@@ -104,6 +115,7 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
         _geometry(matrix, targets),
         {"ridge": np.array([typical(own) for own in strengths])},
         alerts,
+        targets.source.coordinates if isinstance(targets.source, WideRows) else None,
     )
 
 

@@ -52,6 +52,8 @@ class Measured(Number):
         Further numbers. NaN if a number is not defined.
     arrays : mapping of str to ndarray
     alerts : tuple of Alert
+    kept : object
+        What the measure uses again for other rows or factors, see `Earlier`. None for what a public function returns.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Measured(Number):
     parts: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     alerts: tuple[Alert, ...] = ()
+    kept: Any = None
 
     def __getattr__(self, name: str) -> Any:
         # Not by self.parts, which does not exist yet while an object is unpickled.
@@ -84,6 +87,25 @@ class Measured(Number):
     def __repr__(self) -> str:
         parts = "".join(f", {name}={value:.4g}" for name, value in self.parts.items())
         return f"Measured({self.value:.4g}{parts})"
+
+
+class Earlier(NamedTuple):
+    """A result for all rows that a measure of some of them, or of permuted factors, may start from.
+
+    Attributes
+    ----------
+    kept : object
+        What the measure stored in `Measured.kept`.
+    rows : ndarray of int
+        Which of the earlier rows the latents are now.
+    permuted : bool
+        Whether the factors are permuted, for a chance level. Otherwise rows are left out, for the spread of the value.
+        Then only differences between such values matter.
+    """
+
+    kept: Any
+    rows: np.ndarray
+    permuted: bool
 
 
 class Part(NamedTuple):
@@ -158,12 +180,15 @@ class Measure:
         """The measure of latents and factors in any form."""
         return self.function(latents, factors, **self.options, **options)
 
-    def of_loaded(self, x: Floats, factors: Factors, progress: Progress = silent, **options: Any) -> Measured:
+    def of_loaded(
+        self, x: Floats, factors: Factors, progress: Progress = silent, earlier: Earlier | None = None, **options: Any
+    ) -> Measured:
         """The measure of rows that are paired and finite: nothing is opened or looked at again."""
-        own = {**self.options, **options}
+        given = {"progress": progress, "earlier": earlier}
+        own = {**self.options, **options, **{name: given[name] for name in _internal(self.maths)}}
         if _streams(self.maths):
             return self.maths(Inputs(x, factors, progress=progress), **own)
-        return self.maths(x, factors, **own, **({"progress": progress} if _reports(self.maths) else {}))
+        return self.maths(x, factors, **own)
 
     def takes(self, option: str) -> bool:
         """Whether the function has a parameter of this name."""
@@ -195,10 +220,13 @@ def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]
     - ``f(x, factors, *, ...)`` of latents x, an array of shape (n, d) without NaN, and `Factors` of the same rows;
     - ``f(inputs, *, ...)`` of `Inputs`, whose moments are streamed.
 
-    Both give a `Measured`. What is returned is the public function of latents and factors in any form, with the
-    parameters `drop_nonfinite` and `progress` (and `engine`, where rows are streamed). A function with `folds` also
-    gets `blocks`, and passes `factors.block_codes` on to `nearid.folds.assign`. These parameters are described in its
-    docstring with those of the function's own parameters that its docstring leaves out.
+    Both give a `Measured`. A function with the parameter `earlier` gets an `Earlier` where `score` computes it again
+    for other rows or for permuted factors. It may then use again what it stored in `Measured.kept`.
+
+    What is returned is the public function of latents and factors in any form, with the parameters `drop_nonfinite` and
+    `progress` (and `engine`, where rows are streamed). A function with `folds` also gets `blocks`, and passes
+    `factors.block_codes` on to `nearid.folds.assign`. These parameters are described in its docstring with those of the
+    function's own parameters that its docstring leaves out.
 
     Parameters
     ----------
@@ -275,13 +303,14 @@ def _streams(maths: Callable[..., Measured]) -> bool:
     return next(iter(inspect.signature(maths).parameters)) == "inputs"
 
 
-def _reports(maths: Callable[..., Measured]) -> bool:
-    return "progress" in inspect.signature(maths).parameters
+def _internal(maths: Callable[..., Measured]) -> list[str]:
+    """Parameters that nearid gives to the maths itself."""
+    return [name for name in ("progress", "earlier") if name in inspect.signature(maths).parameters]
 
 
 def _public(maths: Callable[..., Measured]) -> Callable[..., Measured]:
     """The function of latents and factors in any form."""
-    streams, reports = _streams(maths), _reports(maths)
+    streams, reports = _streams(maths), "progress" in _internal(maths)
     named = inspect.signature(maths, eval_str=True).parameters
 
     def call(
@@ -297,13 +326,13 @@ def _public(maths: Callable[..., Measured]) -> Callable[..., Measured]:
         with reporting(progress) as stage:
             inputs = Inputs(latents, factors, drop_nonfinite, engine, stage, blocks)
             if streams:
-                return maths(inputs, **options)
+                return replace(maths(inputs, **options), kept=None)
             x, known, alerts = inputs.load()
             measured = maths(x, known, **options, **({"progress": stage} if reports else {}))
-        return replace(measured, alerts=alerts + measured.alerts)
+        return replace(measured, alerts=alerts + measured.alerts, kept=None)
 
     common = inspect.signature(call, eval_str=True).parameters
-    own = [p for name, p in named.items() if name not in ("x", "factors", "inputs", "progress")]
+    own = [p for name, p in named.items() if name not in ("x", "factors", "inputs", "progress", "earlier")]
     # Rows belong together where some of them are held out.
     wanted = {"blocks": "folds" in named, "drop_nonfinite": True, "engine": streams, "progress": True}
     tail = [common[name] for name, is_wanted in wanted.items() if is_wanted]

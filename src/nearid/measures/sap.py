@@ -7,7 +7,7 @@ import numpy as np
 from nearid.base.options import Seed
 from nearid.base.progress import Progress, silent
 from nearid.folds import assign
-from nearid.measures.factors import Factor, Factors, repeated_pairs
+from nearid.measures.factors import Factors, repeated_pairs
 from nearid.measures.mig import gaps
 from nearid.measures.registry import EACH_LATENT, Measured, measure
 from nearid.moments import Floats
@@ -40,34 +40,48 @@ def sap(
     # The machine's penalty depends on units; a latent's own spread makes the score independent of them.
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     matrix = np.zeros((x.shape[1], len(factors.items)))
-    tick = progress("predictors", matrix.size)
+    tick = progress("predictors", len(factors.items))
     for at, factor in enumerate(factors.items):
-        for j, column in enumerate(x.T):
-            matrix[j, at] = _score(factor, column[:, None], fold, folds)
-            tick()
+        if factor.discrete:
+            # Compiled by numba, whose import takes most of a second.
+            from nearid.measures.hinge import accuracy
+
+            matrix[:, at] = accuracy(x, factor.codes(), fold, folds)
+        else:
+            matrix[:, at] = explained(x, factor.columns, fold, folds)
+        tick()
     per_factor, more = gaps(matrix)
     return Measured(float(per_factor.mean()), matrix, factors.names, per_factor, alerts=alerts + more)
 
 
-def _score(factor: Factor, x: Floats, fold: np.ndarray, folds: int) -> float:
-    """Held-out accuracy or R2 of a factor given one latent."""
-    from sklearn.svm import LinearSVC
+def explained(x: Floats, y: Floats, fold: np.ndarray, folds: int) -> Floats:
+    """Share of the variance of columns y that a line through each latent explains in held-out rows, at least 0.
 
-    y = factor.codes() if factor.discrete else factor.columns
-    error = spread = 0.0
+    Parameters
+    ----------
+    x : ndarray of shape (n, d)
+        Latents with mean 0.
+    y : ndarray of shape (n, k)
+    fold : ndarray of int, shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (d,)
+    """
+    y = y - y.mean(axis=0)
+    error, spread = np.zeros(x.shape[1]), 0.0
     for k in range(folds):
         test = fold == k
         train = ~test if folds > 1 else test
-        if not factor.discrete:
-            slope = np.linalg.pinv(x[train] - x[train].mean()) @ y[train]
-            made = y[train].mean(axis=0) + (x[test] - x[train].mean()) @ slope
-            error += float(np.sum((y[test] - made) ** 2))
-            spread += float(np.sum((y[test] - y[train].mean(axis=0)) ** 2))
-            continue
-        if (y[train] == y[train][0]).all():
-            made = np.full(int(test.sum()), y[train][0])
-        else:
-            machine = LinearSVC(C=0.01, class_weight="balanced", dual=False)
-            made = machine.fit(x[train], y[train]).predict(x[test])
-        error += float(np.sum(made != y[test]))
-    return 1 - error / len(x) if factor.discrete else max(0.0, 1 - error / spread)
+        centre, mean = x[train].mean(axis=0), y[train].mean(axis=0)
+        seen, unseen, target = x[train] - centre, x[test] - centre, y[test] - mean
+        size = np.einsum("ij,ij->j", seen, seen)
+        slope = np.divide(
+            seen.T @ (y[train] - mean), size[:, None], out=np.zeros((len(size), y.shape[1])), where=size[:, None] > 0
+        )
+        # |t - x s|^2 = |t|^2 - 2 s x.t + s^2 |x|^2, for every latent at once.
+        whole = float(np.sum(target**2))
+        error += whole - 2 * np.sum(slope * (unseen.T @ target), axis=1)
+        error += np.sum(slope**2, axis=1) * np.einsum("ij,ij->j", unseen, unseen)
+        spread += whole
+    return np.maximum(0.0, 1 - error / spread)

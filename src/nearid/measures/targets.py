@@ -262,6 +262,13 @@ class WideRows:
         parts = [Moments.of(joint[self.fold == k]) for k in range(self.folds)]
         return RowSpace(FoldMoments(parts, rank, self.kept), basis)
 
+    @property
+    def coordinates(self) -> Floats:
+        """Coordinates of the rows along the basis of their span, shape (n, r)."""
+        basis = self.row_space.basis
+        assert basis is not None
+        return np.asarray((self.x - self.x.mean(axis=0)) @ basis)
+
 
 def read_wide(pair: Pair, fold: np.ndarray, folds: int, *, drop_nonfinite: bool) -> WideRows:
     """Read all rows of a pair; a NaN or an infinity is refused, or dropped with its row."""

@@ -112,11 +112,45 @@ def guided(page: str, *examples: str) -> Callable[[F], F]:
     return decorate
 
 
+class _AsGiven:
+    """Takes values that already have the type of a parameter, and gives all others to Typer.
+
+    Typer loads pydantic to convert any value, even one that is missing, which takes longer than to refuse a path.
+    """
+
+    def __init__(self, parameter: Any) -> None:
+        self._parameter, self._conversion = parameter, parameter.get_runtime_param
+
+    def coerce(self, value: Any, **where: Any) -> Any:
+        """The value as its type, or Typer's refusal of it."""
+        kind = self._parameter.type_descriptor.annotation
+        several = self._parameter.multiple or self._parameter.nargs == -1
+        if value is None:
+            return () if several else None
+        if several and kind == list[str] and all(isinstance(each, str) for each in value):
+            return list(value)
+        if not several and not self._parameter.type_descriptor.is_ranged:
+            if type(value) is kind:
+                return value
+            if kind in (int, float) and isinstance(value, str) and value.isascii() and value.isdecimal():
+                return kind(value)
+        return self._conversion().coerce(value, **where)
+
+
 class _Plain:
-    """Help of commands and groups without markup."""
+    """Help of commands and groups without markup, and values of parameters without slow imports."""
 
     help: str | None
     callback: Any
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, which take plain values as they are; only new versions of Typer convert by pydantic."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
+                own = _AsGiven(parameter)
+                parameter.get_runtime_param = lambda own=own: own
+        return parameters
 
     @property
     def guide(self) -> Guide:

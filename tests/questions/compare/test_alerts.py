@@ -32,7 +32,7 @@ def test_heavy_tails(rng):
 def test_a_bracketed_diameter_is_said(rng, monkeypatch):
     import nearid.measures.diameter as room
 
-    monkeypatch.setattr(room.search, "__kwdefaults__", {"budget": 0, "tick": None})
+    monkeypatch.setattr(room.search, "__kwdefaults__", {**room.search.__kwdefaults__, "budget": 0})
     x = rng.normal(size=(3000, 12))
     found = compare(x, x + rng.normal(size=(3000, 12)), permutations=1)
     assert not found.diameter.exact

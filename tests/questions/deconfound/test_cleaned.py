@@ -166,3 +166,51 @@ def test_a_damaged_model_is_refused(drawn, tmp_path):
     (folder / "model.safetensors").unlink()
     with pytest.raises(InputError, match="Copy the whole folder"):
         read_cleaning(folder)
+
+
+def test_the_input_is_never_written_over(table, tmp_path, nearid_command):
+    table.to_csv(tmp_path / "wells.csv", index=False)
+    before = (tmp_path / "wells.csv").read_bytes()
+    options = ["--labels", "drug", "--batches", "plate", "-o", "wells.csv", "--overwrite"]
+    done = nearid_command("deconfound", "wells.csv", *options)
+    assert done.returncode == 2 and "would damage the input" in done.stderr
+    assert (tmp_path / "wells.csv").read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["wells.csv"]
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_work(drawn):
+    x, drug, plate, _ = drawn
+    # /proc refuses everybody; permissions alone do not stop an administrator.
+    with pytest.raises(InputError, match="c.npy cannot be written into the folder /proc"):
+        nearid.deconfound(x, drug, plate, out="/proc/c.npy", **QUICK)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_killed_run_leaves_the_old_file(table, tmp_path, suffix):
+    """The process dies (SIGKILL) after it has written a part of the table."""
+    import signal
+    import subprocess
+    import sys
+
+    table.to_csv(tmp_path / "wells.csv", index=False)
+    (tmp_path / f"clean{suffix}").write_bytes(b"old")
+    script = f"""
+import os, signal, pyarrow.csv, pyarrow.parquet, nearid
+def die(table, file, *rest):
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+pyarrow.csv.write_csv = pyarrow.parquet.write_table = die
+nearid.deconfound("wells.csv", "drug", "plate", control="DMSO", out="clean{suffix}", overwrite=True, **{QUICK!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert (tmp_path / f"clean{suffix}").read_bytes() == b"old" and not (tmp_path / "clean.model").exists()
+
+
+def test_a_table_that_lacks_a_column_is_refused_by_its_name(table, tmp_path, nearid_command):
+    table.to_csv(tmp_path / "wells.csv", index=False)
+    table.drop(columns="c").to_csv(tmp_path / "new.csv", index=False)
+    nearid.deconfound(tmp_path / "wells.csv", "drug", "plate", control="DMSO", out=tmp_path / "clean.csv", **QUICK)
+    done = nearid_command("apply", "clean.model", "new.csv", "-o", "out.csv")
+    assert done.returncode == 2 and "lacks 1 of the 6 columns" in done.stderr and "'c'" in done.stderr
+    assert not (tmp_path / "out.csv").exists()

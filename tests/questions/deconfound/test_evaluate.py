@@ -10,7 +10,7 @@ from nearid.arrays import open_rows
 from nearid.questions.deconfound.classifiers import hoyer
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.evaluate import Key, Timer, _top, score_tasks, summarise, tasks_of
+from nearid.questions.deconfound.evaluate import Key, Timer, _Cleaners, _top, score_tasks, summarise, tasks_of
 from nearid.questions.deconfound.splits import Split, contrasts
 
 
@@ -32,7 +32,7 @@ def plan_and_view():
 
 def run(plan, design, against, view, dropping=False):
     tasks = tasks_of(plan, against, dropping)
-    return score_tasks(plan, design, view, tasks, dropping, lambda: None)
+    return score_tasks(plan, design, view, tasks, _Cleaners(plan, design) if dropping else None, lambda: None)
 
 
 def test_every_split_is_scored(plan_and_view):
@@ -99,7 +99,7 @@ def test_technical_components_are_dropped_on_training_rows_alone(plan_and_view):
     spoilt = np.array(view.rows.read(0, 400))
     spoilt[split.test, 0] = 50.0 * d.batches.codes[split.test]
     other = ComponentRows(open_rows(spoilt), view.condition)
-    first = run(plan, d, against, other, dropping=True)[Key("most", "logistic", "drug")][0]
+    first = run(plan, replace(d, rows=other.rows), against, other, dropping=True)[Key("most", "logistic", "drug")][0]
     assert first.scores["sparsity"] == pytest.approx(found[Key("most", "logistic", "drug")][0].scores["sparsity"])
     assert hoyer(np.ones(3)) == pytest.approx(0, abs=1e-12)
 

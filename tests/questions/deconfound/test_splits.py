@@ -108,3 +108,35 @@ def test_labels_are_chosen_by_name_or_number():
     assert few == [0] and alerts[0].code == "rare_labels"
     with pytest.raises(InputError, match="nothing named 'w'"):
         chosen(d, ["w"], 2)
+
+
+def test_of_many_labels_the_most_frequent_that_several_batches_have(monkeypatch):
+    from nearid.questions.deconfound import splits
+
+    monkeypatch.setattr(splits, "MOST", 2)
+    # 'a' is the most frequent, but in one batch; 'e' is the control.
+    labels = ["a"] * 9 + list("bbbbccccddd") * 2 + ["e"] * 6
+    batches = ["p"] * 9 + ["p"] * 11 + ["q"] * 11 + ["p", "q"] * 3
+    d = design(labels, batches, "e")
+    codes, alerts = chosen(d, None, 3)
+    assert [d.labels.names[code] for code in codes] == ["b", "c"]
+    assert [alert.code for alert in alerts] == ["many_labels"] and "--perturbations all" in alerts[0].message
+    assert len(chosen(d, "all", 3)[0]) == 4 and not chosen(d, "all", 3)[1]
+
+
+def test_labels_of_equal_frequency_are_drawn_by_the_seed(monkeypatch):
+    from nearid.questions.deconfound import splits
+
+    monkeypatch.setattr(splits, "MOST", 3)
+    d = design([f"l{k:02d}" for k in range(30)] * 4, np.repeat([0, 1, 2, 3], 30))
+    drawn = [tuple(chosen(d, None, 2, seed)[0]) for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_few_rows_are_enough_where_no_label_has_more():
+    d = design(list("aabbccc") * 2, np.repeat([0, 1], 7))
+    codes, alerts = chosen(d, None, None)
+    assert [d.labels.names[code] for code in codes] == ["c"]
+    assert [alert.code for alert in alerts] == ["few_rows_per_label", "rare_labels"]
+    with pytest.raises(InputError, match=r"No label has 10 rows: the most frequent one, .c., has 6\. Lower min_rows"):
+        chosen(d, None, 10)

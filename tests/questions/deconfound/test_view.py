@@ -221,7 +221,8 @@ def test_components_that_cannot_be_trusted_are_marked(result):
     assert f"{every} of the components can be interpreted one by one." in result.view.facts["ICA"]
     assert result.to_dict()["conditions"]["ica"]["components"]["doubts"] == list(ica.doubts)
     assert result.conditions["pca"].doubts == () and "doubts" not in result.to_dict()["conditions"]["pca"]["components"]
-    assert len(result.conditions["kept"].doubts) == result.conditions["kept"].width
+    # Cleaned components are no longer those that ICA found.
+    assert result.conditions["kept"].doubts == ()
     unchecked = replace(result, conditions={**result.conditions, "ica": replace(ica, doubts=("not checked",) * 6)})
     assert "was not checked: nearid unmix --stability 5" in unchecked.view.facts["ICA"]
     doubtful = replace(ica, doubts=("depends on the start", *[""] * 5))

@@ -496,3 +496,37 @@ def test_information_that_any_classes_would_have_is_not_given(rng):
     assert any("InfoE is not defined for 60 rows and 80 latents" in a.message for a in found.alerts)
     # Held out and with a penalty: noise stays at chance.
     assert abs(found.measures["explicitness"].value) < 0.5
+
+
+@pytest.mark.usefixtures("few_orders")
+def test_swapped_arguments_are_noticed_where_that_is_clear(rng):
+    pd = pytest.importorskip("pandas")
+    u = pd.DataFrame({"shape": rng.integers(0, 3, 200), "size": rng.integers(0, 6, 200)})
+    z = u.to_numpy() @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(200, 8))
+    quick = {"measures": "mcc", "permutations": 1}
+    (told,) = [a.message for a in score(u, z, **quick).alerts if a.code == "swapped_arguments"]
+    assert "all 2 latents have few different whole numbers" in told and "nearid score LATENTS FACTORS" in told
+    named = pd.DataFrame(rng.normal(size=(200, 2)), columns=["x", "y"])
+    assert "swapped_arguments" in codes(score(named, named.to_numpy() @ rng.normal(size=(2, 8)), **quick))
+    # Fewer latents than factors, or discrete ones, are no sign alone; the right order never is.
+    for latents, factors in (
+        (z, u),
+        (u.to_numpy(), u),
+        (z[:, :2], rng.normal(size=(200, 3))),
+        (named, u.assign(n=z[:, 0])),
+    ):
+        assert "swapped_arguments" not in codes(score(latents, factors, **quick))
+
+
+@pytest.mark.usefixtures("few_orders")
+def test_stages_are_named_from_the_first_read_on_and_many_fits_are_announced(rng):
+    stages = []
+
+    def progress(name, steps):
+        stages.append(name)
+        return lambda: None
+
+    u = sources(rng, 60)
+    score(np.hstack([u, rng.normal(size=(60, 70))]), u, measures="r2,sap", permutations=1, progress=progress)
+    assert stages[0] == "reading rows"
+    assert {"r2: interval and chance", "sap: interval and chance (many fits)"} <= set(stages)

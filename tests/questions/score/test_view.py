@@ -10,6 +10,7 @@ from nearid import score
 from nearid.groups.ladder import GROUPS
 from nearid.questions.score.view import headline
 from nearid.show.terminal import text as as_text
+from nearid.show.view import number
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,25 @@ def test_the_headline_counts_the_factors_that_are_judged():
         "There is no verdict on a group, because all factors are categorical. "
         "The categorical factor is scored separately, by the measures below"
     )
+
+
+def test_the_headline_names_factors_that_are_lost():
+    """Four factors of five were recovered exactly, and the headline said "closely" of all."""
+    rng = np.random.default_rng(0)
+    u = {name: rng.laplace(size=400) for name in "abcd"}
+    z = np.column_stack([u["a"], u["b"], u["c"]]) + 0.01 * rng.normal(size=(400, 3))
+    found = score(z, u, measures="r2", permutations=1)
+    lost = found.measures["r2"].factors["d"].value
+    assert headline(found).startswith("Together, the true factors are recovered ") and lost < 0.05
+    assert headline(found).endswith(f". Not recovered: 'd' (R2 {number(lost)})")
+    more = {**u, **{f"e{k}": rng.laplace(size=400) for k in range(4)}}
+    assert re.search(
+        r"Not recovered: 'd', 'e0', 'e1' and 2 more \(R2 ", headline(score(z, more, measures="r2", permutations=1))
+    )
+    assert "Not recovered" not in headline(score(z, {name: u[name] for name in "abc"}, measures="r2", permutations=1))
+    # Without R2 nothing is said, and where nothing is recovered the verdict says it.
+    assert "Not recovered" not in headline(score(z, u, measures="mcc", permutations=1))
+    assert "Not recovered" not in headline(score(rng.normal(size=(400, 3)), u, measures="r2", permutations=1))
 
 
 def test_a_verdict_without_outlying_rows_says_so():

@@ -157,6 +157,9 @@ class Format:
     write : callable, optional
         (target, shape, dtype, blocks, change, about) -> None, for other formats that can be written. All blocks have
         equally many rows, except the last. `change` is passed to `nearid.base.files.replacing`.
+    parts : callable, optional
+        (target, shape, dtype, rows, change) -> context that gives a function of (start, block), for formats in which
+        blocks of `rows` rows can be written in any order and by several processes. The function must be picklable.
     weights : bool
         Whether such a file may hold the weights of a module.
     is_folder : bool
@@ -181,6 +184,7 @@ class Format:
     column: Callable[[str, str, str | None], tuple[list[str], Any]] | None = None
     header: Callable[..., bytes] | None = None
     write: Callable[..., None] | None = None
+    parts: Callable[..., AbstractContextManager[Callable[[int, np.ndarray], None]]] | None = None
     weights: bool = False
     is_folder: bool = False
     is_at: Callable[[Path], bool] | None = None

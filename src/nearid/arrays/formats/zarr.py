@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -240,4 +240,43 @@ def write_zarr(
             start += len(block)
 
 
-ZARR = Format((".zarr",), ZarrContents, write=write_zarr, is_folder=True, is_at=is_zarr)
+class ZarrPart:
+    """Writes blocks of rows into an array on disk. It can be sent to other processes that see the same folder.
+
+    Parameters
+    ----------
+    array : zarr.Array
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __call__(self, start: int, block: np.ndarray) -> None:
+        # zarr writes a chunk to a temporary file and renames it, so a process that dies leaves no half of a chunk.
+        self._array[start : start + len(block)] = block
+
+
+@contextmanager
+def zarr_parts(
+    target: Path, shape: tuple[int, int], dtype: np.dtype[Any], rows: int, change: AbstractContextManager[None] | None
+) -> Iterator[ZarrPart]:
+    """Give a function that writes blocks of so many rows in any order, from any process, one chunk per block."""
+    import zarr
+
+    with replacing_folder(target, change) as folder:
+        # Empty chunks are written too, because nearid treats a missing chunk as damage.
+        array = zarr.create_array(
+            str(folder),
+            shape=shape,
+            dtype=dtype,
+            chunks=(rows, shape[1]),
+            config={"write_empty_chunks": True},
+        )
+        yield ZarrPart(array)
+        for left in folder.rglob("*.partial"):
+            # The temporary file of a process that was killed.
+            left.unlink()
+        _check_stored(array, target.name)
+
+
+ZARR = Format((".zarr",), ZarrContents, write=write_zarr, parts=zarr_parts, is_folder=True, is_at=is_zarr)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.base.estimate import CONFIDENCE, Estimate
-from nearid.questions.compare.intervals import student
+from nearid.base.student import student
 from nearid.questions.compare.verdict import GroupResult, add_one
 from nearid.show.view import counted, number
 
@@ -105,6 +105,6 @@ def _widened(group: GroupResult, count: int) -> Estimate:
     missed = 1 - r2.value
     if not r2.has_interval or not missed > 0:
         return r2
-    wider = student(group.freedom, confidence_of_best(count)) / student(group.freedom)
+    wider = student(group.freedom, confidence_of_best(count)) / student(group.freedom, CONFIDENCE)
     low, high = (1 - missed * ((1 - end) / missed) ** wider for end in (r2.low, r2.high))
     return replace(r2, low=low, high=high, of=chosen_among(r2.of, count))

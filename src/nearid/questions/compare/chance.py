@@ -10,7 +10,8 @@ import numpy as np
 
 from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress
-from nearid.engines.local import ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, ordered_map
 from nearid.folds import Blocks, reordered, turned
 from nearid.groups.fits import squared_errors
 from nearid.groups.ladder import Group
@@ -141,8 +142,12 @@ def chance_level(
     permutations: int | None,
     seed: int,
     progress: Progress,
+    engine: Engine = LOCAL,
 ) -> Chance:
-    """Explained variance of every group with the target's rows in another order; on a sample if there are many rows."""
+    """Explained variance of every group with the target's rows in another order; on a sample if there are many rows.
+
+    The repetitions run on the engine.
+    """
     pair, folds = gathered.pair, len(gathered.parts.parts)
     rng = np.random.default_rng([seed, 1])
     widths = pair.x.shape[1], pair.y.shape[1]
@@ -172,21 +177,37 @@ def chance_level(
     own_order = None if sampled or reduced else explained(base, groups, options, judges)[0]
 
     each = Orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
-
-    def repeat(some: range) -> Floats:
-        # A repetition with two orders counts with the worse one.
-        ways = zip(*(each[at] for at in some), strict=True)
-        return np.asarray(np.max([explained(base.given(orders), groups, options, judges) for orders in ways], axis=0))
-
+    repeated = _Repeated(each, base, groups, options, judges)
     work = [range(len(each))[at : at + AT_A_TIME] for at in range(0, len(each), AT_A_TIME)]
-    workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
-    r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
+    tick = progress("chance", len(work))
+    if max(x.shape[1], y.shape[1]) > NARROW:
+        r2 = np.concatenate(list(engine.map(_repeat, work, repeated, tick=tick)))
+    else:
+        r2 = np.concatenate(list(ordered_map(lambda some: _repeat(some, repeated), work, workers=1, tick=tick)))
     if sampled:
         # With all rows a fit to noise would be closer to the constant guess than with these few. But without a scale it
         # cannot shrink, and its error exceeds that of the guess for any number of rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
     return Chance(r2, similarity, len(rows), own_order)
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """The cross-validation that is repeated, and the orders of the target's rows."""
+
+    orders: Orders
+    base: CrossFolds
+    groups: Sequence[Group]
+    options: list[Options]
+    judges: Judges | None
+
+
+def _repeat(some: range, repeated: _Repeated) -> Floats:
+    """Explained variance of each group in some repetitions. One with two orders counts with the worse one."""
+    r, ways = repeated, zip(*(repeated.orders[at] for at in some), strict=True)
+    each = [explained(r.base.given(orders), r.groups, r.options, r.judges) for orders in ways]
+    return np.asarray(np.max(each, axis=0))
 
 
 class Orders:

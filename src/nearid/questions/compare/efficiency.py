@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from nearid.base.estimate import CONFIDENCE, Estimate
+from nearid.base.student import student
 from nearid.moments import Floats
-from nearid.questions.compare.intervals import Influences, student
+from nearid.questions.compare.intervals import Influences
 from nearid.questions.compare.verdict import ROUNDING
 from nearid.show.view import number
 
@@ -127,17 +128,15 @@ def least_gain_of_rigid(names: Sequence[str], errors: Floats, influences: Influe
     mean = errors.mean(axis=1)
     # Errors change with the choice of partners as the root of their squares does.
     choice = 0.0 if influences.choice is None else float(influences.choice[permutation])
-    half = student(spread.freedom) * math.hypot(spread.error, mean[permutation] * math.sqrt(choice / 4))
+    half = student(spread.freedom, CONFIDENCE) * math.hypot(spread.error, mean[permutation] * math.sqrt(choice / 4))
     return float(mean[permutation] - mean[rigid] - half)
 
 
 def half_over_folds(values: Floats) -> float:
     """Half the 95% interval of a mean over folds whose fits share rows."""
-    from scipy.special import stdtrit
-
     k = len(values)
     spread = float(np.std(values, ddof=1)) * math.sqrt(1 / k + 1 / (k - 1))
-    return float(stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * spread
+    return student(k - 1, CONFIDENCE) * spread
 
 
 def _ratio(errors: Floats) -> Floats:

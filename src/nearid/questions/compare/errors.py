@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays import Pair
+from nearid.arrays import Pair, Rows
+from nearid.arrays.pair import Index, part_of, read_part
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.local import LOCAL, blocks
 from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant, refuse_small_folds
 from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
@@ -250,7 +251,55 @@ def _correlated(parts: FoldMoments, k: int | None) -> tuple[Canonical, Canonical
     return grid.held_out(leading=False)[0][0], leading
 
 
-def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Evaluation:
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of a block: which ones of each side, and the fold of each; -1 for rows that are left out."""
+
+    block: tuple[int, int]
+    indices: tuple[Index, Index]
+    fold: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """What judges the rows of a block: the map of every group, and the constant guess, by fold.
+
+    Radii are multiplied by `up`, to be rounded up.
+    """
+
+    x_frame: Frame
+    y_frame: Frame
+    plans: list[list[tuple[Callable[[Floats], Floats], Floats]]]
+    guesses: list[Floats]
+    up: float
+
+
+def _judge(piece: _Piece, how: _Judging, *sides: Rows) -> tuple[Floats, Floats, bool]:
+    """Figures of each row (errors by group, spread, radii of target and source), fourth-order sums, and `same`."""
+    x, y = (read_part(rows, index, *piece.block) for rows, index in zip(sides, piece.indices, strict=True))
+    same = x.shape == y.shape and np.array_equal(x, y, equal_nan=True)
+    unit, sums = float(how.y_frame.units[0]), np.zeros(3)
+    figures = np.full((len(how.plans[0]) + 3, len(piece.fold)), np.nan)
+    *errors, spread, radii, source_radii = figures
+    for k, (row, guess) in enumerate(zip(how.plans, how.guesses, strict=True)):
+        rows = np.flatnonzero(piece.fold == k)
+        xk, yk = how.x_frame.enter(x[rows]), how.y_frame.enter(y[rows])
+        near, far = how.x_frame.squares(xk), np.einsum("ij,ij->i", yk, yk).astype(np.float64)
+        sums += [near @ (far * unit**2), near @ near, far @ far * unit**4]
+        source_radii[rows] = np.sqrt(near)
+        radii[rows] = np.sqrt(far) * how.up
+        # |y - guess|^2 from products at hand; the guess is near the origin, so nothing cancels.
+        apart = far - 2 * (yk @ guess) + guess @ guess
+        spread[rows] = np.sqrt(np.maximum(apart, 0)) * unit
+        for own, (turn, offset) in zip(errors, row, strict=True):
+            residual = turn(xk)
+            residual -= yk
+            residual += offset
+            own[rows] = row_norms(residual) * unit
+    return figures, sums, same
+
+
+def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent, engine: Engine = LOCAL) -> Evaluation:
     """Second pass: errors of every row under the maps of its fold (in sample there is only one set of maps)."""
     pair, fold, parts, moments = gathered.pair, gathered.fold, gathered.parts, gathered.moments
     # Products use the precision of the inputs. The point that is subtracted first has this precision too, so that the
@@ -266,52 +315,36 @@ def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Eva
     guesses = [((mean - y_frame.origin) / unit).astype(dtype) for mean in fits.means]
     # The error of sums of d rounded products is at most d units in the last place. Radii are rounded up by this error.
     up = unit * (1 + pair.y.shape[1] * float(np.finfo(dtype).eps))
-
-    errors = np.full((len(plans[0]), pair.n), np.nan)
-    spread, radii, source_radii = (np.full(pair.n, np.nan) for _ in range(3))
-    alike = pair.x.shape[1] == pair.y.shape[1]
-
-    def judge(block: tuple[int, int]) -> tuple[Floats, bool]:
-        start, stop = block
-        x, y = pair.read(start, stop)
-        same = alike and np.array_equal(x, y, equal_nan=True)
-        sums = np.zeros(3)
-        for k, (row, guess) in enumerate(zip(plans, guesses, strict=True)):
-            mine = fold[start:stop] == k if len(plans) > 1 else np.ones(stop - start, dtype=bool)
-            if parts.kept is not None:
-                mine &= parts.kept[start:stop]
-            rows = np.flatnonzero(mine)
-            xk, yk, where = x_frame.enter(x[rows]), y_frame.enter(y[rows]), rows + start
-            near, far = x_frame.squares(xk), np.einsum("ij,ij->i", yk, yk).astype(np.float64)
-            sums += [near @ (far * unit**2), near @ near, far @ far * unit**4]
-            source_radii[where] = np.sqrt(near)
-            radii[where] = np.sqrt(far) * up
-            # |y - guess|^2 from products at hand; the guess is near the origin, so nothing cancels.
-            apart = far - 2 * (yk @ guess) + guess @ guess
-            spread[where] = np.sqrt(np.maximum(apart, 0)) * unit
-            for g, (turn, offset) in enumerate(row):
-                residual = turn(xk)
-                residual -= yk
-                residual += offset
-                errors[g, where] = row_norms(residual) * unit
-        return sums, same
-
-    work, fourth = blocks(pair.n, pair.x.shape[1] + pair.y.shape[1]), np.zeros(3)
-    for sums, same in ordered_map(judge, work, tick=progress("errors", len(work))):
+    how = _Judging(x_frame, y_frame, plans, guesses, up)
+    # In sample there is only one set of maps.
+    label = fold.astype(np.int16) if len(plans) > 1 else np.zeros(pair.n, dtype=np.int16)
+    if parts.kept is not None:
+        label[~parts.kept] = -1
+    work = [
+        _Piece(cut, (part_of(pair.x_index, *cut), part_of(pair.y_index, *cut)), label[slice(*cut)])
+        for cut in blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])
+    ]
+    figures, fourth, same = np.empty((len(plans[0]) + 3, pair.n)), np.zeros(3), True
+    found = engine.map(_judge, work, how, pair.x, pair.y, tick=progress("errors", len(work)))
+    for piece, (part, sums, alike) in zip(work, found, strict=True):
+        figures[:, slice(*piece.block)] = part
         fourth += sums
-        alike &= same
+        same &= alike
+    errors, (spread, radii, source_radii) = figures[:-3], figures[-3:]
     if not np.isfinite(errors if parts.kept is None else errors[:, parts.kept]).all():
         raise InputError(
             f"Errors exceed the range of {dtype}. Convert the arrays to float64, or rescale the columns "
             f"to similar sizes."
         )
-    return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, alike)
+    return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, same)
 
 
-def target_diameter(pair: Pair, evaluation: Evaluation, progress: Progress = silent) -> Diameter:
+def target_diameter(
+    pair: Pair, evaluation: Evaluation, progress: Progress = silent, engine: Engine = LOCAL
+) -> Diameter:
     """The largest distance between two rows of the target."""
     tick = progress("diameter", SWEEPS * len(blocks(pair.n, 8 * pair.y.shape[1])))
-    return search(pair.read_y, pair.take_y, evaluation.radii, evaluation.origin, tick=tick)
+    return search(pair.y, pair.y_index, evaluation.radii, evaluation.origin, engine=engine, tick=tick)
 
 
 @dataclass(frozen=True)

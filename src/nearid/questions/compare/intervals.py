@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from nearid.base.estimate import CONFIDENCE
+from nearid.base.student import student
 from nearid.groups.ladder import Group
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Fits, Gathered, row_norms
@@ -117,17 +117,6 @@ def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, wei
     variance = total * count / (count - 1) / float(weights.sum()) / n
     furthest = float(sums[np.argmax(squares)]) / n
     return Spread(unit * math.sqrt(variance), max(freedom, 1.0), furthest)
-
-
-def student(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """Two-sided quantile of Student's t at this confidence."""
-    if freedom > 1000:
-        # Within 1e-5 at 95%; small data then need not load scipy.
-        z = NormalDist().inv_cdf((1 + confidence) / 2)
-        return z + (z**3 + z) / 4 / freedom
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def influences(

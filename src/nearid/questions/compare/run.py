@@ -208,9 +208,8 @@ def compare(
     exclude : sequence of str or str, optional
         Columns of tables to leave out, such as metadata: "plate,well_*".
     engine : {"local", "dask"}, address or Engine, optional
-        Where the moments are gathered and ICA is fitted: this process by default, a Dask cluster of this machine's
-        cores, or the cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in
-        this process. The result is the same.
+        Where the passes over the rows run: this process by default, a Dask cluster of this machine's cores, or the
+        cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
     progress : bool or function, default=False
         Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
 
@@ -347,10 +346,10 @@ def _compare(
         progress=progress,
     )
     fits = fit_held_out(gathered, s.groups, s.svcca_k)
-    judged = _judge(gathered, fits, s, progress)
+    judged = _judge(gathered, fits, s, engine, progress)
     # The last digits of products depend on the threads of BLAS.
     with one_blas_thread:
-        inferred = _infer(gathered, fits, judged, s, progress)
+        inferred = _infer(gathered, fits, judged, s, engine, progress)
     answer = _answer(gathered, fits, judged, inferred, given, s)
     verdict = answer.verdict
     if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
@@ -411,13 +410,13 @@ class _Judged:
     in_sample: tuple[Fits, Floats, Floats] | None
 
 
-def _judge(gathered: Gathered, fits: Fits, s: Settings, progress: Progress) -> _Judged:
-    evaluation = evaluate(gathered, fits, progress)
+def _judge(gathered: Gathered, fits: Fits, s: Settings, engine: Engine, progress: Progress) -> _Judged:
+    evaluation = evaluate(gathered, fits, progress, engine)
     kept, in_sample = gathered.kept, None
-    diameter = target_diameter(gathered.pair, evaluation, progress)
+    diameter = target_diameter(gathered.pair, evaluation, progress, engine)
     if s.in_sample:
         whole = fit_in_sample(gathered, s.groups, s.svcca_k)
-        again = evaluate(gathered, whole, progress)
+        again = evaluate(gathered, whole, progress, engine)
         in_sample = whole, again.errors[:, kept], again.spread[kept]
     return _Judged(evaluation, diameter, evaluation.errors[:, kept], evaluation.spread[kept], in_sample)
 
@@ -436,12 +435,14 @@ class _Inferred:
     benefit: Benefit | None
 
 
-def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
+def _infer(
+    gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, engine: Engine, progress: Progress
+) -> _Inferred:
     errors, spread, dims, kept = judged.errors, judged.spread, _dims(gathered.pair), gathered.kept
     blocks = None if gathered.blocks is None else gathered.blocks.codes[kept]
     draws = bootstrap(errors, spread, s.random_state, blocks)
     unexplained = unexplained_share(errors, spread)
-    chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
+    chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress, engine)
     own_order = chance.comparable(1 - unexplained)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [ridge for own in gathered.without_fold for ridge, _ in shares_of(own["ridge"])]

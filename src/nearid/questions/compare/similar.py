@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from nearid.base.estimate import CONFIDENCE, Estimate
+from nearid.base.student import student
 from nearid.measures.canonical import Canonical
 from nearid.measures.similarity import cka_influence
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Fits, Gathered, Sample, Similarities
-from nearid.questions.compare.intervals import spread_of_mean, student
+from nearid.questions.compare.intervals import spread_of_mean
 
 # Number of rows to use, fewer if products are expensive, but at least the minimum.
 ROWS, LEAST_ROWS, PRODUCTS = 20_000, 2_000, 1.6e9

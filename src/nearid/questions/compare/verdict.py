@@ -35,14 +35,15 @@ from typing import Any
 
 import numpy as np
 
-from nearid.base.estimate import Estimate
+from nearid.base.estimate import CONFIDENCE, Estimate
+from nearid.base.student import student
 from nearid.engines.local import one_blas_thread
 from nearid.groups.ladder import Group
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
 from nearid.questions.compare.chance import Chance
 from nearid.questions.compare.errors import root_mean_square, unexplained_share
-from nearid.questions.compare.intervals import Influences, intervals, student
+from nearid.questions.compare.intervals import Influences, intervals
 from nearid.show.view import fixed
 
 # Units that many rows are dealt into before they are resampled, and replicates.
@@ -170,7 +171,7 @@ def _apart(draws: Floats, centre: Floats, units: int) -> Floats:
     """
     if units > 100:
         return draws
-    factor = math.sqrt(units / (units - 1)) * student(units - 1.0) / student(math.inf)
+    factor = math.sqrt(units / (units - 1)) * student(units - 1.0, CONFIDENCE) / student(math.inf, CONFIDENCE)
     centre = np.where(centre > 0, centre, 1.0)
     return np.asarray(centre * (draws / centre) ** factor)
 

@@ -17,7 +17,7 @@ follows from counts and sums of groups, in one pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,14 +26,10 @@ from nearid.questions.deconfound.conditions import PIECE, Components
 
 # Level of the test for technical components, divided by the number of components.
 LEVEL = 0.01
-# Expected share of false ones among the components that are named biological, or dropped (Benjamini & Hochberg).
+# Expected share of false ones among the components that are named biological (Benjamini & Hochberg).
 FALSE_SHARE = 0.05
 # Smaller batch effects are not named technical, however many rows show them.
 MATTERS = 0.01
-# What to drop: "auto", how many components, or the share of a component that the batch must explain.
-Drop = int | float | Literal["auto"]
-# The share of "auto".
-DROPPED_SHARE = 0.05
 # Variance of wells over that of rows that are tried: weights of cells change little within steps of four.
 RATIOS = (0.0, *(4.0**k for k in range(-6, 3)))
 # Eigenvalues below this share of the largest are those of groups that are not linked.
@@ -75,26 +71,6 @@ class Attribution:
         """Of some components."""
         batch, label, batch_p, label_p = (a[which] for a in (self.batch, self.label, self.batch_p, self.label_p))
         return Attribution(batch, label, batch_p, label_p, self.label_free)
-
-    def dropped(self, drop: Drop) -> np.ndarray:
-        """Components to drop, those with the largest share of the batch first; one component always stays.
-
-        A number drops as many. A share drops the technical components of which the batch explains at least as much.
-        "auto" drops those of which it explains at least 5%, more than the label does, and significantly: at most 5% of
-        them are expected to be dropped by chance.
-        """
-        order = np.argsort(-np.nan_to_num(self.batch), kind="stable")
-        if isinstance(drop, int):
-            return order[: min(drop, len(order) - 1)]
-        if drop == "auto":
-            mine = significant(self.batch_p) & (self.batch >= DROPPED_SHARE) & (self.batch > self.label)
-        else:
-            mine = self.technical & (self.batch >= drop)
-        return order[mine[order]][: len(order) - 1]
-
-    def kept(self, drop: Drop) -> np.ndarray:
-        """Components that are not dropped."""
-        return np.setdiff1d(np.arange(len(self.batch)), self.dropped(drop))
 
     @property
     def kinds(self) -> list[str]:
@@ -202,7 +178,7 @@ def _gather(components: Components, places: np.ndarray, b: np.ndarray, l: np.nda
     for a in range(0, len(places), PIECE):
         y = components.take(places[a : a + PIECE]).astype(np.float64)
         there, at = np.unique(cells[a : a + PIECE], return_inverse=True)
-        sums[there] += _sums(y, at)
+        sums[there] += group_sums(y, at)
         squares += np.einsum("ij,ij->j", y, y)
     sizes = np.bincount(cells).astype(np.float64)
     return _Cells(b[first], l[first], sizes, sums, squares, len(places))
@@ -212,10 +188,10 @@ def _merged(wells: _Cells, sums: Floats, squares: Floats, n: int) -> _Cells:
     """Merge wells into their cells."""
     _, first, cells = np.unique(wells.b * (wells.l.max() + 1) + wells.l, return_index=True, return_inverse=True)
     sizes = np.bincount(cells, wells.sizes).astype(np.float64)
-    return _Cells(wells.b[first], wells.l[first], sizes, _sums(sums, cells), squares, n)
+    return _Cells(wells.b[first], wells.l[first], sizes, group_sums(sums, cells), squares, n)
 
 
-def _sums(values: Floats, groups: np.ndarray) -> Floats:
+def group_sums(values: Floats, groups: np.ndarray) -> Floats:
     """Sums of rows by group, of shape (groups, k)."""
     from scipy.sparse import csr_matrix
 
@@ -231,7 +207,7 @@ def _fit(weights: Floats, cells: _Cells) -> _Fit:
     b, l = cells.b, cells.l
     table = np.zeros((int(b.max()) + 1, int(l.max()) + 1))
     table[b, l] = weights
-    by_batch, by_label = _sums(cells.sums, b), _sums(cells.sums, l)
+    by_batch, by_label = group_sums(cells.sums, b), group_sums(cells.sums, l)
     sizes_b, sizes_l = table.sum(axis=1), table.sum(axis=0)
     left_b = cells.squares - np.sum(by_batch**2 / sizes_b[:, None], axis=0)
     left_l = cells.squares - np.sum(by_label**2 / sizes_l[:, None], axis=0)

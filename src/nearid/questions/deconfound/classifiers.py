@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from nearid.base.errors import InputError, brief
 from nearid.measures.auroc import auroc
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Components
+from nearid.questions.deconfound.conditions import HELD_BYTES, PIECE, ComponentRows, Components
 from nearid.questions.deconfound.plan import Plan
 
 # Table 6 of the paper.
@@ -40,8 +40,6 @@ SETTLED = (
 # Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
 # embedding itself.
 BIN_ROWS = 5000
-# Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
-HELD_BYTES = 64 << 20
 ITERATIONS = 300
 
 
@@ -143,7 +141,7 @@ def _logistic(components: Components, places: np.ndarray, positive: np.ndarray) 
     rotation-invariant.
     """
     if not _small(components, places):
-        return _linear(*fit_streamed(*components.held(places), positive, ITERATIONS))
+        return _linear(*fit_streamed(*components.linear(places), positive, ITERATIONS))
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(components.take(places), positive)

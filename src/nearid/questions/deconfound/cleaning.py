@@ -1,10 +1,10 @@
-"""The embedding without its technical components: which are dropped, and what that costs in label information.
+"""The embedding without its batch components: which are dropped, and what that costs in label information.
 
-Columns are brought to unit variance, whitened and unmixed. A component is technical where the batch explains more of it
-than the label does. A row is cleaned by taking the technical components away from it and leaving everything else,
-directions outside the components included, where it was. The whole procedure (scales, components, which of them are
-technical) is judged on rows that it was not fitted on: batches are predicted for held-out rows of the same batches, and
-labels for rows of held-out batches.
+Columns are brought to unit variance and whitened, with a shrunk covariance because wells are often fewer than columns.
+The batch components are found there (see `directions`). A row is cleaned by taking the dropped ones away from it and
+leaving everything else where it was. The whole procedure (scales, covariance, components, which of them are dropped) is
+judged on rows that it was not fitted on: batches are predicted for held-out rows of the same batches, and labels for
+rows of held-out batches.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from typing import cast
 
 import numpy as np
 
-from nearid.arrays.memory import MemoryRows
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
-from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.ica.stream import Affine
 from nearid.measures.auroc import auroc
 from nearid.moments import ROUNDING, Floats
-from nearid.questions.deconfound.attribution import Attribution, Drop, attribution
 from nearid.questions.deconfound.classifiers import auroc_within
-from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import Design
+from nearid.questions.deconfound.directions import BatchComponents, Drop, batch_components
 from nearid.questions.deconfound.paired import t_test
 from nearid.questions.deconfound.splits import batch_folds
 
-# Components are at most the rows divided by this: with fewer rows each, they are accidents of single rows.
-ROWS_PER_COMPONENT = 10
+# Memory of the rows that a cleaner is fitted on; of more rows a random part is used.
+FIT_BYTES = 64 << 20
+# The least variance of a direction of columns of unit variance.
+LEAST = 1e-12
 # Columns that are named of a component.
 FEATURES = 5
 # Ridge penalties that are tried, over the largest eigenvalue.
@@ -39,39 +38,37 @@ PENALTIES = np.logspace(-8, 1, 19)
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Rows less some of their components: x - mixing components (x - mean), of the dropped ones.
+    """Rows less some of their batch components: x - mixing components (x - mean), of the dropped ones.
 
     Attributes
     ----------
     mean : ndarray of shape (d,)
     components : ndarray of shape (k, d)
-        Components are components (x - mean), each of unit variance.
+        Batch components are components (x - mean).
     mixing : ndarray of shape (d, k)
-    scales : ndarray of shape (d,)
-        Standard deviations of the columns.
-    follows : Attribution
+    correlations : ndarray of shape (d, k)
+        Of each column with each component.
+    follows : BatchComponents
         What batch and label explain of each component.
     dropped : ndarray of int
-        Components that are taken away, the most technical first.
+        Components that are taken away, the largest share of the batch first.
+    share : float
+        Share of the variance of all columns (each of unit variance) that is taken away.
     """
 
     mean: Floats
     components: Floats
     mixing: Floats
-    scales: Floats
-    follows: Attribution
+    correlations: Floats
+    follows: BatchComponents
     dropped: np.ndarray
+    share: float
 
     @property
     def affine(self) -> Affine:
         """The map of rows."""
         away = self.mixing[:, self.dropped] @ self.components[self.dropped]
         return Affine(np.eye(len(self.mean)) - away, self.mean, self.mean)
-
-    @property
-    def correlations(self) -> Floats:
-        """Correlation of each column with each component, of shape (d, k)."""
-        return np.asarray(self.mixing / np.where(self.scales > 0, self.scales, 1)[:, None])
 
 
 @dataclass(frozen=True)
@@ -140,15 +137,13 @@ class Cleaning:
 
 def described(cleaner: Cleaner, names: Sequence[str], drop: Drop, judged: Cost) -> Cleaning:
     """What there is to know of a cleaner."""
-    correlations = cleaner.correlations
     dropped = []
     for k in cleaner.dropped:
-        top = np.argsort(-np.abs(correlations[:, k]), kind="stable")[:FEATURES]
-        features = tuple((names[at], float(correlations[at, k])) for at in top)
+        correlations = cleaner.correlations[:, k]
+        top = np.argsort(-np.abs(correlations), kind="stable")[:FEATURES]
+        features = tuple((names[at], float(correlations[at])) for at in top)
         dropped.append(Dropped(int(k), float(cleaner.follows.batch[k]), float(cleaner.follows.label[k]), features))
-    live = int(np.sum(cleaner.scales > 0))
-    share = float(np.sum(correlations[:, cleaner.dropped] ** 2) / live)
-    return Cleaning(drop, len(cleaner.components), tuple(dropped), share, judged)
+    return Cleaning(drop, len(cleaner.components), tuple(dropped), cleaner.share, judged)
 
 
 def check_drop(drop: Drop | str) -> Drop:
@@ -168,37 +163,53 @@ def check_drop(drop: Drop | str) -> Drop:
     return cast(Drop, rule)
 
 
-def fit_cleaner(
-    design: Design, places: np.ndarray, drop: Drop, *, most: int, n_components: int | None = None, seed: int = 0
-) -> Cleaner:
-    """Fit the scales and components on rows at `places`, and name the technical ones among them.
-
-    Parameters
-    ----------
-    most : int
-        Rows at most, drawn at random, on which components are fitted; one row of each block.
-    """
+def fit_cleaner(design: Design, places: np.ndarray, drop: Drop, *, seed: int = 0) -> Cleaner:
+    """Fit scales, covariance and batch components on rows at `places` (one of each block), and choose which to drop."""
     rng = np.random.default_rng([seed, 5])
-    fitted = rng.permutation(places)
-    if design.blocks is not None:
-        fitted = fitted[np.unique(design.blocks[fitted], return_index=True)[1]]
-    x = design.rows.take(np.sort(rng.permutation(fitted)[:most])).astype(np.float64)
+    chosen = fit_rows(design, places, rng)
+    x = design.rows.take(chosen).astype(np.float64)
     mean, scales = x.mean(axis=0), x.std(axis=0)
     live = np.flatnonzero(scales > ROUNDING * np.abs(mean))
     if len(live) < 2:
         raise InputError(f"{design.rows.name} has {len(live)} columns that vary. Two or more are needed to clean it.")
     z = (x[:, live] - mean[live]) / scales[live]
-    width = min(len(live), max(2, len(z) // ROWS_PER_COMPONENT))
-    unmixed = fit_ica(MemoryRows(design.rows.name, z), IcaOptions(min(n_components or width, width)), seed=seed)
-    d, k = len(mean), len(unmixed.components)
-    components, mixing = np.zeros((k, d)), np.zeros((d, k))
-    components[:, live] = unmixed.components / scales[live]
-    mixing[live] = unmixed.mixing * scales[live][:, None]
-    condition = Condition("ica", mean, components, np.arange(k), np.ones(k))
-    codes = design.labels.codes[places], design.batches.codes[places]
-    blocks = None if design.blocks is None else design.blocks[places]
-    follows = attribution(ComponentRows(design.rows, condition), *codes, places, design.control, blocks)
-    return Cleaner(mean, components, mixing, scales, follows, follows.dropped(drop))
+    covariance = z.T @ z / len(z)
+    values, turn = np.linalg.eigh(shrunk(covariance, len(z)))
+    root = np.sqrt(np.maximum(values, LEAST))
+    labels, batches = design.labels.codes[chosen], design.batches.codes[chosen]
+    follows = batch_components(z @ (turn / root), labels, batches, design.control, rng)
+    d, k = len(mean), len(follows.batch)
+    components, mixing, correlations = np.zeros((k, d)), np.zeros((d, k)), np.zeros((d, k))
+    forward, back = (turn / root) @ follows.vectors, (turn * root) @ follows.vectors
+    shared = covariance @ forward
+    components[:, live] = forward.T / scales[live]
+    mixing[live] = back * scales[live][:, None]
+    correlations[live] = shared / np.sqrt(np.maximum(np.sum(forward * shared, axis=0), LEAST))
+    dropped = follows.dropped(drop)
+    kept = np.eye(len(live)) - back[:, dropped] @ forward[:, dropped].T
+    share = 1 - float(np.sum((kept @ covariance) * kept)) / len(live)
+    return Cleaner(mean, components, mixing, correlations, follows, dropped, share)
+
+
+def fit_rows(design: Design, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Places of the rows that batch components are fitted on: one of each block, and at most what memory is for."""
+    rows = rng.permutation(places)
+    if design.blocks is not None:
+        rows = rng.permutation(rows[np.unique(design.blocks[rows], return_index=True)[1]])
+    return np.sort(rows[: max(2, FIT_BYTES // (8 * design.rows.shape[1]))])
+
+
+def shrunk(covariance: Floats, n: int) -> Floats:
+    """A covariance of n rows, drawn towards the multiple of the identity with its trace.
+
+    The weight is that of the oracle approximating shrinkage (Chen, Wiesel, Eldar & Hero 2010).
+    """
+    p = len(covariance)
+    size = float(np.trace(covariance)) / p
+    squares = float(np.sum(covariance**2))
+    spread = (n + 1 - 2 / p) * (squares - p * size**2)
+    weight = min(1.0, ((1 - 2 / p) * squares + (p * size) ** 2) / spread) if spread > 0 else 1.0
+    return np.asarray((1 - weight) * covariance + weight * size * np.eye(p))
 
 
 def cost(
@@ -207,7 +218,6 @@ def cost(
     *,
     folds: int,
     most: int,
-    n_components: int | None = None,
     seed: int = 0,
     tick: Callable[[], object] = lambda: None,
 ) -> Cost:
@@ -220,31 +230,37 @@ def cost(
         np.arange(len(places)) if design.blocks is None else np.unique(design.blocks[places], return_inverse=True)[1]
     )
 
-    def judge(fold: np.ndarray, targets: np.ndarray, score: Callable[[np.ndarray, Floats], float]) -> _Folds:
+    def judge(
+        fold: np.ndarray, targets: np.ndarray, score: Callable[[np.ndarray, Floats, np.ndarray], float]
+    ) -> _Folds:
         each = _Folds([], [], [])
         for k in range(int(fold.max()) + 1):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             if len(np.unique(batches[train])) > 1 and len(test):
-                cleaner = fit_cleaner(design, places[train], drop, most=most, n_components=n_components, seed=seed)
-                both = [x, cleaner.affine(x)]
-                before, after = (score(test, _ridge(each[train], targets[train], each[test])) for each in both)
+                cleaner = fit_cleaner(design, places[train], drop, seed=seed)
+                clean = cleaner.affine(x)
+                plain, cleaned = (_Ridge(rows[train], targets[train], int(targets.max()) + 1) for rows in (x, clean))
+                # One penalty for both: cleaned training rows lack what cross-validation would judge a penalty by.
+                penalty, known = plain.penalty(), np.unique(targets[train])
+                before, after = (
+                    score(test, fit.scores(rows[test], penalty), known) for fit, rows in ((plain, x), (cleaned, clean))
+                )
                 each.add(before, after, len(test) / len(train))
             tick()
         return each
 
     by_row = _row_folds(units, batches, folds, rng)
     by_batch = batch_folds(np.ones(len(places)), batches, min(folds, len(np.unique(batches))), rng)[batches]
-    batch = judge(by_row, batches, lambda test, scores: _one_against_all(batches[test], scores))
+    batch = judge(by_row, batches, lambda test, scores, known: _one_against_all(batches[test], scores, known))
 
-    def label_score(test: np.ndarray, scores: Floats) -> float:
+    def label_score(test: np.ndarray, scores: Floats, known: np.ndarray) -> float:
         values = []
-        for code in np.unique(labels[test]):
+        for code in np.intersect1d(labels[test], known):
             against = labels[test] == design.control if design.control is not None else labels[test] != code
             if code != design.control:
                 rows = (labels[test] == code) | against
                 values.append(auroc_within(labels[test][rows] == code, scores[rows, code], batches[test][rows]))
-        known = [value for value in values if value == value]
-        return float(np.mean(known)) if known else float("nan")
+        return _mean(values)
 
     label = judge(by_batch, labels, label_score)
     return Cost(
@@ -293,27 +309,49 @@ def _row_folds(units: np.ndarray, batches: np.ndarray, folds: int, rng: np.rando
     return np.asarray(fold[units])
 
 
-def _one_against_all(codes: np.ndarray, scores: Floats) -> float:
-    """Mean over classes of the AUROC of each against all others."""
-    values = [auroc(codes == code, scores[:, code]) for code in np.unique(codes)]
+def _one_against_all(codes: np.ndarray, scores: Floats, known: np.ndarray) -> float:
+    """Mean over classes that were trained on of the AUROC of each against all others."""
+    return _mean([auroc(codes == code, scores[:, code]) for code in np.intersect1d(codes, known)])
+
+
+def _mean(values: list[float]) -> float:
+    """Mean of the values that are defined."""
     known = [value for value in values if value == value]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _ridge(train: Floats, codes: np.ndarray, test: Floats) -> Floats:
-    """Scores of every class by ridge regression on its indicator; the penalty by generalised cross-validation."""
-    mean, size = train.mean(axis=0), train.std(axis=0)
-    live = size > ROUNDING * np.abs(mean)
-    x, new = ((each[:, live] - mean[live]) / size[live] for each in (train, test))
-    y = np.eye(int(codes.max()) + 1)[codes]
-    centre = y.mean(axis=0)
-    u, s, vt = np.linalg.svd(x, full_matrices=False)
-    turned, n = u.T @ (y - centre), len(x)
-    losses = []
-    for penalty in PENALTIES * s[0] ** 2:
-        shrink = s**2 / (s**2 + penalty)
-        left = np.sum((y - centre) ** 2) - np.sum((2 * shrink - shrink**2)[:, None] * turned**2)
-        losses.append(left / max(n - 1 - shrink.sum(), 1e-9) ** 2)
-    penalty = PENALTIES[int(np.argmin(losses))] * s[0] ** 2
-    weights = vt.T @ ((s / (s**2 + penalty))[:, None] * turned)
-    return np.asarray(new @ weights + centre)
+class _Ridge:
+    """Ridge regression of the indicator of each class on columns of unit variance."""
+
+    def __init__(self, train: Floats, codes: np.ndarray, classes: int) -> None:
+        mean, size = train.mean(axis=0), train.std(axis=0)
+        self._live = size > ROUNDING * np.abs(mean)
+        self._mean, self._size = mean[self._live], size[self._live]
+        x, y = self._scaled(train), np.eye(classes)[codes]
+        self._centre = y.mean(axis=0)
+        # The smaller Gram matrix. Its rounding errors are far below the least penalty.
+        wide = x.shape[1] > x.shape[0]
+        values, turn = np.linalg.eigh(x @ x.T if wide else x.T @ x)
+        self._squares = np.maximum(values, values[-1] * np.finfo(float).eps)
+        roots = np.sqrt(self._squares)
+        self._right = x.T @ (turn / roots) if wide else turn
+        self._turned = (turn if wide else x @ (turn / roots)).T @ (y - self._centre)
+        self._total, self._n = float(np.sum((y - self._centre) ** 2)), len(x)
+
+    def _scaled(self, x: Floats) -> Floats:
+        return np.asarray((x[:, self._live] - self._mean) / self._size)
+
+    def penalty(self) -> float:
+        """The penalty with the least error by generalised cross-validation."""
+        losses = []
+        tried = PENALTIES * self._squares[-1]
+        for penalty in tried:
+            shrink = self._squares / (self._squares + penalty)
+            left = self._total - np.sum((2 * shrink - shrink**2)[:, None] * self._turned**2)
+            losses.append(left / max(self._n - 1 - shrink.sum(), 1e-9) ** 2)
+        return float(tried[int(np.argmin(losses))])
+
+    def scores(self, test: Floats, penalty: float) -> Floats:
+        """Score of each class, of shape (rows, classes)."""
+        weights = self._right @ ((np.sqrt(self._squares) / (self._squares + penalty))[:, None] * self._turned)
+        return np.asarray(self._scaled(test) @ weights + self._centre)

@@ -30,8 +30,8 @@ QUESTION = Question(
         "numeric columns other than labels, batches, blocks and those that look like metadata.",
         "out": "Write the rows without their technical components to this file, and the model to NAME.model. A table "
         "or .h5ad keeps all else.",
-        "drop": "Components to drop: auto (batch share of at least 5%, above that of the label, significant), a number "
-        "of them, or a share. Default with -o: auto.",
+        "drop": "Batch components to drop: auto (batch share of at least 5%, above that of the label, significant), a "
+        "number of them, or a share. Default with -o: auto.",
         "also": "A corrected embedding by its name, as harmony=Z.npy; repeat for several. It is judged on the same "
         "rows and splits. For an .h5ad file also an entry of obsm, as scvi=X_scVI.",
         "position": "Column with names of wells such as B07, or two columns: row,column. Adds what the position on the "

@@ -24,6 +24,8 @@ from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, Plan
 
 # Number of rows that are mapped at a time.
 PIECE = 4096
+# Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
+HELD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,10 @@ class Components(Protocol):
     def trained(self, train: np.ndarray) -> Components:
         """The same, fitted on the batches of the training rows where the fit depends on them."""
 
-    def held(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
+    def held(self) -> Components:
+        """The same components, mapped once and kept in memory where that saves work."""
+
+    def linear(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
         """Components that a linear map of rows makes, and the places of the wanted rows among these."""
 
 
@@ -126,6 +131,15 @@ class ComponentRows:
         """Some of the components."""
         return ComponentRows(self.rows, self.condition.some(which))
 
+    def held(self) -> ComponentRows:
+        """The same components, mapped once and kept in memory where they are few."""
+        n = self.rows.shape[0]
+        if 4 * n * self.width > HELD_BYTES:
+            return self
+        every, one = np.arange(self.width), np.ones(self.width)
+        mapped = MemoryRows(self.rows.name, self.take(np.arange(n)))
+        return ComponentRows(mapped, Condition(self.condition.name, np.zeros(self.width), None, every, one))
+
     def take(self, places: np.ndarray) -> Floats:
         """Components of some rows, of shape (len(places), k); full rows are in memory for one piece at a time."""
         out = np.empty((len(places), self.width), np.float32)
@@ -137,7 +151,7 @@ class ComponentRows:
         """Themselves: the map was fitted without labels and batches."""
         return self
 
-    def held(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
+    def linear(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
         """Themselves, and the same places."""
         return self, places
 

@@ -294,7 +294,11 @@ class CorrectedRows:
         """The same, with the correction fitted on the batches of the training rows."""
         return replace(self, fit=fit_correction(self.fit.name, self.controls, train))
 
-    def held(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
+    def held(self) -> CorrectedRows:
+        """Themselves: rows are mapped in another way for each split."""
+        return self
+
+    def linear(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
         """The components in memory, as rows of their own: the map of each batch differs, so they cannot be streamed."""
         x = self.take(places)
         whole = Condition(self.fit.name, np.zeros(self.width), None, np.arange(self.width), np.ones(self.width))

@@ -1,5 +1,6 @@
 """Train classifiers on some batches and judge them on others, for every condition; means and tests."""
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,15 @@ from nearid.questions.deconfound.classifiers import (
     hoyer,
     learn,
 )
-from nearid.questions.deconfound.conditions import PIECE, Components, Condition, Fitted, fit_conditions
+from nearid.questions.deconfound.cleaning import fit_cleaner
+from nearid.questions.deconfound.conditions import (
+    PIECE,
+    ComponentRows,
+    Components,
+    Condition,
+    Fitted,
+    fit_conditions,
+)
 from nearid.questions.deconfound.corrections import fit_corrections
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
@@ -104,7 +113,7 @@ def evaluate(
     with timer.stage("moments"):
         tick = progress("moments", len(blocks(*design.rows.shape)))
         moments, _ = row_moments(design.rows, engine=engine, tick=tick)
-    codes, rare = chosen(design, plan.perturbations, plan.min_rows)
+    codes, rare = chosen(design, plan.perturbations, plan.min_rows, plan.random_state)
     against, unsplit = contrasts(design, codes, plan.directions, plan.folds, plan.random_state)
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)
     fitted, corrected = _with_corrections(fitted, plan, design, also or {}, engine, timer)
@@ -202,6 +211,7 @@ def _measure(
     results: dict[str, ConditionResult] = {}
     scores: dict[str, list[dict[Key, list[Scores]]]] = {}
     planes: list[Plane] = []
+    cleaners = _Cleaners(plan, design)
     for name, condition in fitted.conditions.items():
         turns = fitted.components(name, design.rows)
         components = turns[0]
@@ -215,13 +225,12 @@ def _measure(
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
             results[name] = ConditionResult(condition, follows, *near(x), doubts, spot, conserved(x))
             if plan.drop is not None and name == "ica":
-                which = follows.kept(plan.drop)
-                own = tuple(doubts[k] for k in which)
-                kept = condition.some(which, "kept")
-                where = None if spot is None else spot.take(which)
-                results["kept"] = ConditionResult(
-                    kept, follows.take(which), *near(x[:, which]), own, where, conserved(x[:, which])
-                )
+                clean = cleaners.clean(components, np.arange(design.n))
+                left = attribution(clean, *codes, control=design.control, blocks=design.blocks)
+                where = None if design.position is None else position_shares(clean, design, design.position)
+                mapped = clean.take(some)
+                kept = ConditionResult(clean.condition, left, *near(mapped), (), where, conserved(mapped))
+                results["kept"] = kept
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"
@@ -232,13 +241,35 @@ def _measure(
             tasks = tasks_of(plan, against, without_technical)
             tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks) * len(turns))
             with timer.stage(f"classifiers, {row}"):
-                scores[row] = [score_tasks(plan, design, turn, tasks, without_technical, tick) for turn in turns]
+                how = cleaners if without_technical else None
+                scores[row] = [score_tasks(plan, design, turn, tasks, how, tick) for turn in turns]
     drawings = Drawings(
         tuple(planes),
         tuple(design.labels.names[c] for c in design.labels.codes[drawn]),
         tuple(design.batches.names[c] for c in design.batches.codes[drawn]),
     )
     return results, scores, drawings, neighbour_tests(results, labels, batches)
+
+
+class _Cleaners:
+    """Conditions of cleaned rows. Labels and classifiers that train on the same rows share the cleaning."""
+
+    def __init__(self, plan: Plan, design: Design) -> None:
+        self._plan, self._design = plan, design
+        self._away: dict[bytes, tuple[Floats, Floats]] = {}
+
+    def clean(self, components: Components, places: np.ndarray) -> ComponentRows:
+        """Components of cleaned rows; the cleaning is fitted on rows at `places`."""
+        assert isinstance(components, ComponentRows)
+        assert self._plan.drop is not None and components.condition.matrix is not None
+        key = hashlib.sha256(places.tobytes()).digest()
+        if key not in self._away:
+            fitted = fit_cleaner(self._design, places, self._plan.drop, seed=self._plan.random_state)
+            self._away[key] = fitted.mixing[:, fitted.dropped], fitted.components[fitted.dropped]
+        mixing, dropped = self._away[key]
+        matrix = components.condition.matrix
+        condition = replace(components.condition, name="kept", matrix=matrix - (matrix @ mixing) @ dropped)
+        return replace(components, condition=condition)
 
 
 Task = tuple[Key, Contrast, Split]
@@ -257,15 +288,23 @@ def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Ta
 
 
 def score_tasks(
-    plan: Plan, design: Design, components: Components, tasks: list[Task], dropping: bool, tick: Callable[[], object]
+    plan: Plan,
+    design: Design,
+    components: Components,
+    tasks: list[Task],
+    cleaners: _Cleaners | None,
+    tick: Callable[[], object],
 ) -> dict[Key, list[Scores]]:
-    """Scores of all splits under one condition; with `dropping`, without its technical components."""
+    """Scores of all splits under one condition; with `cleaners`, of rows cleaned as their training rows say."""
     most = max((len(split.rows) for _, _, split in tasks), default=1)
     workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * most * components.width)))
     threads = cores() // workers
 
+    # Cleaned rows differ between splits.
+    components = components.held() if cleaners is None else components
+
     def run(task: Task) -> Scores:
-        return _scores(plan, design, components, task, dropping, threads)
+        return _scores(plan, design, components, task, cleaners, threads)
 
     scores: dict[Key, list[Scores]] = {}
     # Warning filters are per process, not per thread, so they are set around all fits.
@@ -277,30 +316,26 @@ def score_tasks(
     return scores
 
 
-def _scores(plan: Plan, design: Design, components: Components, task: Task, dropping: bool, threads: int) -> Scores:
+def _scores(
+    plan: Plan, design: Design, components: Components, task: Task, cleaners: _Cleaners | None, threads: int
+) -> Scores:
     key, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
     components = components.trained(train)
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
-    used = np.arange(components.width)
-    if dropping:
-        # Judged only on the training rows.
-        assert plan.drop is not None
-        control = None if design.control is None else 0
-        batches = design.batches.codes[train]
-        wells = None if design.blocks is None else design.blocks[train]
-        used = attribution(components, positive.astype(np.intp), batches, train, control, wells).kept(plan.drop)
+    if cleaners is not None:
+        components = cleaners.clean(components, train)
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)
         return learn(key.classifier, part, train, positive, plan, threads), which
 
-    whole, _ = first = fit(used)
+    whole, _ = first = fit(np.arange(components.width))
     models = [first]
-    counts = [k for k in plan.top or () if 2 * k <= len(used)] if key.direction == "most" and whole.shares.any() else []
+    counts = plan.top or () if key.direction == "most" and whole.shares.any() else ()
     order = np.argsort(-whole.shares, kind="stable")
     for k in counts:
-        models += [fit(np.sort(used[order[:k]])), fit(np.sort(used[order[k:]]))]
+        models += [fit(np.sort(order[:k])), fit(np.sort(order[k:]))]
     predictions = _predictions(components, test, models)
     batches, count = design.batches.codes[test], len(design.batches.names)
     areas = [auroc(truth, predicted) for predicted in predictions]

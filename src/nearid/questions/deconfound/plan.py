@@ -45,7 +45,7 @@ class Plan:
     drop: int | float | Literal["auto"] | None
     n_components: int | None
     fit_rows: int | None
-    min_rows: int
+    min_rows: int | None
     max_rows: int
     boosting: Mapping[str, Any]
     nonfinite: str

@@ -17,11 +17,11 @@ from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.questions.deconfound.also import check_also, open_also
-from nearid.questions.deconfound.attribution import Drop
 from nearid.questions.deconfound.classifiers import check_boosting
 from nearid.questions.deconfound.cleaned import check_cleaned, model_folder, write_cleaned, write_model
 from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner
 from nearid.questions.deconfound.design import Design, open_design
+from nearid.questions.deconfound.directions import Drop
 from nearid.questions.deconfound.evaluate import evaluate
 from nearid.questions.deconfound.inputs import Nonfinite
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Plan, named
@@ -52,7 +52,7 @@ def deconfound(
     blocks: Any = None,
     also: Mapping[str, Any] | None = None,
     position: Any = None,
-    min_rows: Annotated[int, Bound(2)] = 10,
+    min_rows: Annotated[int, Bound(2)] | None = None,
     max_rows: Annotated[int, Bound(50)] = 10_000,
     boosting: Mapping[str, Any] | None = None,
     nonfinite: Nonfinite = "least",
@@ -98,21 +98,22 @@ def deconfound(
     folds : int, default=5
         Folds over batches.
     perturbations : names or int, optional
-        Labels to evaluate, or how many of the most frequent. Default: all.
+        Labels to evaluate, how many of the most frequent, or "all". Default: all, but at most the 20 most frequent.
     top : sequence of int, optional
         Numbers k for the concentration: AUROC from the k most used components minus AUROC from the others. Default:
         those of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 if all three are
         larger. Empty, or 0, for none.
     out : path, optional
-        File for the cleaned embedding: the rows without their technical components, all else unchanged. A table
+        File for the cleaned embedding: the rows without their technical (batch) components, all else unchanged. A table
         (.parquet, .csv, .tsv) keeps its ids, metadata and names of columns; AnnData (.h5ad) gets a new entry of obsm;
         other rows are written as .npy, .safetensors or .zarr. The folder NAME.model beside it cleans other rows with
         `nearid apply`.
     drop : {"auto"}, int or float, optional
-        Which independent components to drop, by the share of the batch in them. "auto", the default with `out`: those
-        of which the batch explains at least 5%, more than the label does, and significantly. A whole number: so many,
-        the largest shares first. A share, such as 0.2: technical ones of which the batch explains at least as much.
-        Adds a condition in which they are chosen on the training rows of each split.
+        Which batch components to drop: combinations of columns in which batches differ most, given the label. "auto",
+        the default with `out`: those of which the batch explains at least 5%, also among controls, more than the label
+        does, and significantly. A whole number: so many, the largest shares first. A share, such as 0.2: as "auto",
+        with this share. Adds a condition of cleaned rows, in which cleaning is fitted on the training rows of each
+        split.
     dry_run : bool, default=False
         Report what would be dropped and what it costs, but write nothing.
     overwrite : bool, default=False
@@ -133,8 +134,8 @@ def deconfound(
     position : str or array-like, optional
         Position of each row on its plate, given like the labels: a column with names of wells such as B07, or two
         columns, "row,column". Adds what the position explains of each component.
-    min_rows : int, default=10
-        Labels with fewer rows are not evaluated.
+    min_rows : int, optional
+        Labels with fewer rows are not evaluated. Default: 10, or what the most frequent label has if that is less.
     max_rows : int, default=10000
         Largest number of rows for the measures that search neighbours.
     boosting : mapping, optional
@@ -248,15 +249,16 @@ def _cleaned(
 ) -> Deconfounding:
     """The result with the cleaning: fitted on all rows, judged on rows that it was not fitted on, and written."""
     names = column_names(design.rows)
-    options: dict[str, Any] = {"most": plan.max_rows, "n_components": plan.n_components, "seed": plan.random_state}
     tick = progress("what cleaning costs", 2 * plan.folds)
-    judged = cost(design, drop, folds=plan.folds, tick=tick, **options)
-    cleaner = fit_cleaner(design, np.arange(design.n), drop, **options)
+    judged = cost(design, drop, folds=plan.folds, most=plan.max_rows, seed=plan.random_state, tick=tick)
+    cleaner = fit_cleaner(design, np.arange(design.n), drop, seed=plan.random_state)
     cleaning = described(cleaner, names, drop, judged)
     alerts = list(result.alerts)
     if not cleaning.dropped:
         alerts.append(
-            Alert("nothing_dropped", "No component is technical by this rule, so the cleaned embedding is the input.")
+            Alert(
+                "nothing_dropped", "No batch component is dropped by this rule, so the cleaned embedding is the input."
+            )
         )
     if out is not None:
         folder = model_folder(out)

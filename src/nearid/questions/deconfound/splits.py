@@ -14,6 +14,12 @@ from nearid.base.options import listed
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.plan import DIRECTIONS
 
+# Labels that are evaluated if nothing else is asked for: each takes some hundred classifiers.
+MOST = 20
+ALL_LABELS = "all"
+# Rows that a label needs, where some label has as many.
+ROWS = 10
+
 
 class Split(NamedTuple):
     """Training rows, and test rows of other batches.
@@ -88,18 +94,31 @@ def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.r
 
 
 def chosen(
-    design: Design, perturbations: Sequence[Any] | str | int | None, least: int
+    design: Design, perturbations: Sequence[Any] | str | int | None, least: int | None, random_state: int = 0
 ) -> tuple[list[int], list[Alert]]:
-    """Codes of the labels to classify: the given ones, the most frequent, or all with enough rows."""
+    """Codes of the labels to classify: the given ones, the most frequent, or "all" with enough rows.
+
+    Parameters
+    ----------
+    perturbations
+        If None, the most frequent ones, at most `MOST`.
+    least : int, optional
+        Rows that a label needs. Default: `ROWS`, or what the most frequent label has if that is less.
+    random_state : int
+        Seed that chooses among labels of equal frequency.
+    """
     counts, names = design.labels.counts(), design.labels.names
-    possible = [int(code) for code in np.argsort(-counts, kind="stable") if code != design.control and counts[code]]
+    order = np.random.default_rng([random_state, 7]).permutation(len(counts))
+    order = order[np.argsort(-counts[order], kind="stable")]
+    possible = [int(code) for code in order if code != design.control and counts[code]]
+    every = perturbations is None or (perturbations == ALL_LABELS and ALL_LABELS not in names)
     if isinstance(perturbations, int | np.integer):
         if isinstance(perturbations, bool) or perturbations < 1:
             raise InputError(
                 f"perturbations must be a whole number from 1 on, or names of labels: not {perturbations}."
             )
         possible = possible[:perturbations]
-    elif perturbations is not None:
+    elif not every:
         wanted = _wanted(perturbations)
         for name in wanted:
             if name not in names:
@@ -109,12 +128,37 @@ def chosen(
             raise InputError(
                 f"{wanted[0]!r} is the control, which the others are classified against. Name another label."
             )
-    rare = [names[code] for code in possible if counts[code] < least]
+    most = int(max(counts[possible]))
     alerts = []
+    if least is None:
+        least = min(ROWS, max(most, 2))
+        if least < ROWS:
+            few_rows = f"No label has {ROWS} rows, so labels with {least} rows or more are evaluated"
+            alerts.append(Alert("few_rows_per_label", f"{few_rows}. With so few rows, single labels are uncertain."))
+    if most < least:
+        raise InputError(
+            f"No label has {least} rows: the most frequent one, {names[possible[0]]!r}, has {most}. Lower min_rows "
+            "(--min-rows)."
+        )
+    rare = [names[code] for code in possible if counts[code] < least]
     if rare:
         sentence = f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare))}."
         alerts.append(Alert("rare_labels", f"{sentence} Lower min_rows (--min-rows) to evaluate them."))
-    return sorted(code for code in possible if counts[code] >= least), alerts
+    taken = [code for code in possible if counts[code] >= least]
+    if perturbations is None and len(taken) > MOST:
+        # A label of one batch cannot be judged in another.
+        cells = np.unique(np.column_stack([design.labels.codes, design.batches.codes]), axis=0)
+        several = np.bincount(cells[:, 0], minlength=len(names)) > 1
+        alerts.append(
+            Alert(
+                "many_labels",
+                f"Of {len(taken)} labels, {MOST} are evaluated: the most frequent ones, chosen at random among equally "
+                f"frequent ones. To evaluate all: perturbations={ALL_LABELS!r} (--perturbations {ALL_LABELS}), or give "
+                "a number or names. Components and batch metrics are of all labels.",
+            )
+        )
+        taken = sorted(taken, key=lambda code: not several[code])[:MOST]
+    return sorted(taken), alerts
 
 
 def _wanted(perturbations: Any) -> list[str]:

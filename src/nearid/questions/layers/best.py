@@ -10,7 +10,7 @@ import numpy as np
 from nearid.arrays import Pair, pair_rows
 from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress, silent
-from nearid.engines.local import LOCAL
+from nearid.engines.base import Engine
 from nearid.folds import fold_moments
 from nearid.groups.ladder import GROUPS, Group
 from nearid.measures.canonical import Canonical, held_out
@@ -96,10 +96,10 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
             together=how.blocks,
             drop_nonfinite=False,
             prepare=(),
-            engine=LOCAL,
+            engine=how.engine,
             progress=silent,
         )
-        ends = _of_group(gathered, GROUPS[group], estimate.value, is_error(measure), confidence)
+        ends = _of_group(gathered, GROUPS[group], estimate.value, is_error(measure), confidence, how.engine)
         if not ends.known:
             return estimate
         return replace(estimate, low=ends.low, high=ends.high, of=chosen_among(estimand(gathered), count))
@@ -107,7 +107,7 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
         return estimate
     held = 1 if measure == "cka" else how.folds
     fold = how.deal(pair.n, held)
-    parts = fold_moments(pair, fold, held)
+    parts = fold_moments(pair, fold, held, engine=how.engine)
     gathered = Gathered(pair, fold, parts, parts.all, {}, [], blocks=how.blocks)
     sample, x, y = rows_looked_at(gathered, how.seed)
     if measure == "cka":
@@ -118,12 +118,14 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
     return with_interval(estimate, moved, of, gathered, sample, found, confidence)
 
 
-def _of_group(gathered: Gathered, group: Group, value: float, error: bool, confidence: float) -> Interval:
+def _of_group(
+    gathered: Gathered, group: Group, value: float, error: bool, confidence: float, engine: Engine
+) -> Interval:
     """Ends of the interval of a group's R2, or of its mean error over the diameter."""
     options, none = gathered.without_fold, Canonical([], [])
     maps = gathered.parts.map_splits(lambda k, train, _: [group.fitted(train, options[k])])
     fits = Fits(maps, gathered.parts.map_splits(lambda _, train, __: train.mean_y), none, none)
-    seen = evaluate(gathered, fits)
+    seen = evaluate(gathered, fits, engine=engine)
     moved = influences(gathered, [group], fits, seen.errors, seen.spread)
     ends = intervals(moved, 0, seen.errors[0], seen.spread, confidence)
     if not error:

@@ -24,6 +24,8 @@ from nearid.base.limits import check_memory
 from nearid.base.options import Bound, Count, Folds, Seed, Size, checked, listed
 from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import described, provenance
+from nearid.engines.base import Engine
+from nearid.engines.local import open_engine
 from nearid.folds import Blocks, few_rows_per_fold
 from nearid.moments import Floats
 from nearid.questions.compare.alerts import few_blocks, few_rows
@@ -53,6 +55,7 @@ def compare_layers(
     blocks: Any = None,
     permutations: Annotated[int, Bound(0, MOST_PERMUTATIONS)] | None = None,
     names: Sequence[str] | None = None,
+    engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> LayerComparison:
     """Return how similar every layer of one model is to every layer of another.
@@ -92,6 +95,9 @@ def compare_layers(
         for fitted measures of more than 256 pairs of layers.
     names : two of str, optional
         Names of the two models in the output.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes over the rows run: this process by default, a Dask cluster of this machine's cores, or the
+        cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
     progress : bool or function, default=False
         Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
@@ -132,9 +138,9 @@ def compare_layers(
     if declared or errors:
         together, dependence = rows_together(pair, folds, random_state, detect=blocks is None)
         dependence += few_blocks(together.count) if together is not None else ()
-    how = Fitting(folds, ridge, svcca_k, random_state, together)
     copies: list[Alert] = []
-    with reporting(progress) as stages:
+    with reporting(progress) as stages, open_engine(engine) as opened:
+        how = Fitting(folds, ridge, svcca_k, random_state, together, opened)
         if declared:
             copies += fill_from_moments(left, right, called, declared, how, values, dead, stages)
         if errors:

@@ -15,10 +15,12 @@ import numpy as np
 
 from nearid.arrays import Pair, Rows, pair_rows
 from nearid.arrays.derived import JoinedRows
+from nearid.arrays.pair import Index, part_of, read_part
 from nearid.base.alerts import Alert
 from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks
 from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_small_folds, repeated_rows
 from nearid.groups.fits import Ridge, assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
@@ -49,6 +51,8 @@ class Fitting:
     seed : int
     blocks : Blocks or None
         Rows that belong together.
+    engine : Engine
+        The engine that runs the passes over the rows.
     """
 
     folds: int
@@ -56,6 +60,7 @@ class Fitting:
     k: int | None
     seed: int
     blocks: Blocks | None
+    engine: Engine = LOCAL
 
     def deal(self, n: int, folds: int) -> np.ndarray:
         """Fold of each of n rows. Layers of one model have the same rows, so all tiles use the same blocks."""
@@ -100,18 +105,15 @@ class Tile:
         at = np.r_[a, b.start + width : b.stop + width]
         return FoldMoments([m.take(at) for m in self.parts.parts], a.stop - a.start, None)
 
-    def cka(self) -> Floats:
+    def cka(self, engine: Engine = LOCAL) -> Floats:
         """Debiased CKA, which needs one more pass: products of the squared lengths of the rows."""
         starts = [[s.start for s in side] for side in (self.x, self.y)]
-
-        def lengths(block: tuple[int, int]) -> Floats:
-            centred = zip(self.pair.read(*block), (self.all.mean_x, self.all.mean_y), strict=True)
-            squares = [np.subtract(z, mean, dtype=np.float64) ** 2 for z, mean in centred]
-            each = np.hstack([np.add.reduceat(z, at, axis=1) for z, at in zip(squares, starts, strict=True)])
-            return np.asarray(each.T @ each)
-
-        cut = blocks(self.pair.n, self.pair.x.shape[1] + self.pair.y.shape[1])
-        quartic = np.sum(list(ordered_map(lengths, cut)), axis=0)
+        about = _Lengths([self.all.mean_x, self.all.mean_y], starts)
+        work = [
+            (cut, part_of(self.pair.x_index, *cut), part_of(self.pair.y_index, *cut))
+            for cut in blocks(self.pair.n, self.pair.x.shape[1] + self.pair.y.shape[1])
+        ]
+        quartic = np.sum(list(engine.map(_lengths, work, about, self.pair.x, self.pair.y)), axis=0)
         p = len(self.x)
         cka = np.empty((p, len(self.y)))
         for i, j in np.ndindex(cka.shape):
@@ -155,6 +157,25 @@ class Tile:
         return matched
 
 
+@dataclass(frozen=True)
+class _Lengths:
+    """Means of both sides, and the first column of each layer."""
+
+    means: list[Floats]
+    starts: list[list[int]]
+
+
+def _lengths(piece: tuple[tuple[int, int], Index, Index], about: _Lengths, *sides: Rows) -> Floats:
+    """Products of the squared lengths of the rows of a block, between all layers of both sides."""
+    block, *indices = piece
+    each = []
+    for rows, index, mean, starts in zip(sides, indices, about.means, about.starts, strict=True):
+        squares = np.subtract(read_part(rows, index, *block), mean, dtype=np.float64) ** 2
+        each.append(np.add.reduceat(squares, starts, axis=1))
+    both = np.hstack(each)
+    return np.asarray(both.T @ both)
+
+
 def _judged(
     group: Group, penalties: Sequence[Ridge], fold: int, train: PairMoments, test: PairMoments
 ) -> tuple[float, float]:
@@ -173,7 +194,7 @@ def _column_correlations(moments: PairMoments) -> Floats:
 def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalties) -> tuple[list[float], Floats]:
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = how.deal(pair.n, how.folds)
-    parts = fold_moments(pair, fold, how.folds)
+    parts = fold_moments(pair, fold, how.folds, engine=how.engine)
     refuse_small_folds(parts.counts, blocks=how.blocks is not None)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
@@ -182,9 +203,11 @@ def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalt
     maps = parts.map_splits(lambda k, train, _: [group.fitted(train, {"ridge": own[k]}) for group, own in chosen])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
     evaluation = evaluate(
-        Gathered(pair, fold, parts, whole, {}, [], ()), Fits(maps, means, Canonical([], []), Canonical([], []))
+        Gathered(pair, fold, parts, whole, {}, [], ()),
+        Fits(maps, means, Canonical([], []), Canonical([], [])),
+        engine=how.engine,
     )
-    size = target_diameter(pair, evaluation).lower
+    size = target_diameter(pair, evaluation, engine=how.engine).lower
     return [float(error) / size for error in evaluation.errors.mean(axis=1)], parts.traits
 
 
@@ -246,14 +269,14 @@ def fill_from_moments(
         advice = "Pool the layers when they are extracted, or choose fewer."
         check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
         pair = pair_rows(*sides)
-        parts = fold_moments(pair, how.deal(pair.n, held), held)
+        parts = fold_moments(pair, how.deal(pair.n, held), held, engine=how.engine)
         refuse_small_folds(parts.counts, blocks=how.blocks is not None)
         copies += repeated_rows(parts.traits, in_blocks=how.blocks is not None)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
         for measure in measures:
-            block = tile.cka() if measure == "cka" else tile.held_out(measure, how.k, how.ridge)
+            block = tile.cka(how.engine) if measure == "cka" else tile.held_out(measure, how.k, how.ridge)
             block[tile.spread_x == 0] = np.nan
             block[:, tile.spread_y == 0] = np.nan
             into[measure][np.ix_(a, b)] = block

@@ -17,6 +17,8 @@ from nearid.base.errors import InputError, type_of, unknown
 from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
+from nearid.engines.base import Engine
+from nearid.engines.local import open_engine
 from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.run import compare
@@ -55,6 +57,7 @@ def compare_models(
     options_b: Mapping[str, Any] | None = None,
     cache: bool = True,
     names: Sequence[str] | str | None = None,
+    engine: str | Engine | None = None,
     progress: Reporting = False,
     **options: Any,
 ) -> ModelComparison:
@@ -101,6 +104,8 @@ def compare_models(
         NEARID_CACHE_GB (10 by default), nearid removes the layers that were unused for longest.
     names : two of str, optional
         Names of the models in the output, also as one text with a comma. Default: the names of their files.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes over the extracted rows run, as in `compare`. The models run in this process.
     progress : bool or function, default=False
         Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
     **options
@@ -138,12 +143,23 @@ def compare_models(
     kept = Cache.of_user("extractions") if cache else None
     fitting: dict[str, Any] = {"folds": folds, "ridge": ridge, "random_state": random_state}
     fitting |= {"svcca_k": svcca_k}
-    with reporting(progress) as stages, extracted((a, b), data, own, kept, stages, heads=heads) as sides:
+    with (
+        reporting(progress) as stages,
+        open_engine(engine) as opened,
+        extracted((a, b), data, own, kept, stages, heads=heads) as sides,
+    ):
         x, y = (side.layers for side in sides)
         fitting["blocks"] = own_blocks(blocks, x)
         called = _names(names, sides)
         layers = compare_layers(
-            x, y, measures=wanted.values(), permutations=permutations, names=called, progress=stages, **fitting
+            x,
+            y,
+            measures=wanted.values(),
+            permutations=permutations,
+            names=called,
+            engine=opened,
+            progress=stages,
+            **fitting,
         )
 
         def ladder(source: str, target: str) -> Comparison:
@@ -152,7 +168,7 @@ def compare_models(
             # The chance level of a ladder cannot be left out.
             repeats = None if permutations is None else max(permutations, 1)
             compared: Comparison = compare(
-                first, second, permutations=repeats, symmetric=symmetric, progress=stages, **fitting
+                first, second, permutations=repeats, symmetric=symmetric, engine=opened, progress=stages, **fitting
             )
             return compared
 

@@ -18,7 +18,7 @@ from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
 from nearid.folds import Blocks, assign, reordered
 from nearid.measures.factors import Factors
-from nearid.measures.registry import Measure, Measured
+from nearid.measures.registry import Earlier, Measure, Measured
 from nearid.moments import Floats
 from nearid.questions.score.result import ScoredMeasure
 
@@ -69,15 +69,20 @@ def resample(
     from scipy.special import stdtrit
 
     rng = np.random.default_rng([seed, 6])
+    # Rows of x among those of `measured`, which are others where it was streamed.
+    origin = np.arange(len(x))
     if measure.costly and len(x) > COSTLY_ROWS:
         picked = np.sort(rng.choice(len(x), COSTLY_ROWS, replace=False))
-        x, factors = x[picked], factors.take(picked)
+        x, factors, origin = x[picked], factors.take(picked), picked
 
-    def again(index: np.ndarray | slice, factor_index: np.ndarray) -> Measured | None:
+    def again(index: np.ndarray, factor_index: np.ndarray) -> Measured | None:
+        permuted = index is not factor_index
+        earlier = None if measured.kept is None else Earlier(measured.kept, origin[index], permuted)
         try:
             # Blocks belong to the rows of the latents. They are not permuted with the factors.
             blocks = None if factors.blocks is None else factors.blocks[index]
-            return measure.of_loaded(x[index], replace(factors.take(factor_index), blocks=blocks), **options)
+            taken = replace(factors.take(factor_index), blocks=blocks)
+            return measure.of_loaded(x if permuted else x[index], taken, earlier=earlier, **options)
         except InputError:
             # Too few rows, or factors that are constant in the remaining rows.
             return None
@@ -90,7 +95,8 @@ def resample(
     groups = assign(len(x), GROUPS, seed, codes) if units >= GROUPS else None
     others = [] if groups is None else [np.flatnonzero(groups != g) for g in range(GROUPS)]
     without = [again(index, index) for index in others]
-    mixed = [again(slice(None), reordered(len(x), blocks, rng, all_move=True)) for _ in range(permutations)]
+    every = np.arange(len(x))
+    mixed = [again(every, reordered(len(x), blocks, rng, all_move=True)) for _ in range(permutations)]
     narrowed = np.sqrt(len(x) / rows) if blocks is None else 1.0
     of = estimand(measure, rows, options, blocked=blocks is not None)
 

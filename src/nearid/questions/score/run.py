@@ -22,7 +22,7 @@ from nearid.dependence import serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.groups.ladder import ladder
-from nearid.measures.factors import Factors, load_paired, open_both, shortened, unnamed
+from nearid.measures.factors import LEVELS, Factors, load_paired, open_both, shortened, unnamed
 from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured, measures as declared_measures
 from nearid.moments import Floats
@@ -229,8 +229,11 @@ def _score(
 ) -> Score:
     """Score one set of latents."""
     r, seed = request, request.random_state
+    tick = progress("reading rows", 1)
     pair = pair_rows(rows, known.rows)
     x, taken, alerts = load_paired(pair, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=seed)
+    tick()
+    alerts += _swapped(rows, x, taken)
     block_alerts = () if taken.block_codes is None else few_blocks(len(np.unique(taken.block_codes)))
     # Alerts about the factors are given once here, not again by every measure.
     taken = replace(taken, alerts=())
@@ -257,7 +260,7 @@ def _score(
             options=r.options(declared[name]),
             permutations=r.permutations,
             seed=seed,
-            tick=progress(f"{name}: interval and chance", GROUPS + r.permutations),
+            tick=progress(_replicates(declared[name]), GROUPS + r.permutations),
         )
         for name in r.measures
     }
@@ -303,6 +306,39 @@ def _score(
         resolved=None,
         provenance=made,
         points=_points(x, taken, items, seed),
+    )
+
+
+def _replicates(measure: Measure) -> str:
+    """The name of the stage in which a measure is computed for other rows and for permuted factors."""
+    return f"{measure.name}: interval and chance{' (many fits)' if measure.costly else ''}"
+
+
+def _swapped(rows: Rows, x: Floats, factors: Factors) -> tuple[Alert, ...]:
+    """The alert about latents that look like factors, beside more factors that look like latents."""
+    d, m = x.shape[1], len(factors.items)
+    if m <= d or any(factor.kind != "continuous" or not factor.inferred for factor in factors.items):
+        return ()
+    levels = [len(np.unique(column)) for column in x.T]
+    few = [j for j, count in enumerate(levels) if count <= min(LEVELS, len(x) / 2) and not np.any(x[:, j] % 1)]
+    unnamed_factors = all(name == str(at) for at, name in enumerate(factors.names))
+    if len(few) == d:
+        why = (
+            f"all {d} latents have few different whole numbers"
+            if d > 1
+            else "the latent has few different whole numbers"
+        )
+    elif rows.columns is not None and unnamed_factors:
+        why = f"the {d} latents have names"
+    else:
+        return ()
+    return (
+        Alert(
+            "swapped_arguments",
+            f"The two arguments may be swapped: {why}, while the {m} factors are continuous numbers"
+            f"{' without names' if unnamed_factors else ''}. The latents come first and the factors second: nearid "
+            "score LATENTS FACTORS.",
+        ),
     )
 
 

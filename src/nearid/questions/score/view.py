@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.estimate import Estimate
 from nearid.groups.ladder import GROUPS
@@ -32,6 +33,10 @@ MAP_LATENTS, MAP_FACTORS, SCATTERS, NARROW = 64, 64, 12, 4
 # Values below are not drawn.
 LOWEST = -1.0
 AFTER = "after ICA"
+# A factor is not recovered if a linear map explains less than this share of it, and its interval contains 0.
+NOTHING = 0.05
+# Names that a headline lists.
+NAMES = 3
 
 
 def view(score: Score) -> View:
@@ -62,7 +67,7 @@ def headline(score: Score) -> str:
     """The verdict in a line, and the figures of the factors that it does not judge."""
     if not score.judged:
         return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
-    line, structure = _recovered(score), score.structure
+    line, structure = f"{_recovered(score)}{_missing(score)}", score.structure
     if structure is None or structure.bulk is None:
         return line
     return f"Without {counted(len(structure.outlying_rows), 'outlying row')}: {line[0].lower()}{line[1:]}"
@@ -73,7 +78,8 @@ def _recovered(score: Score) -> str:
     group = None if verdict.group == "none" else f"{verdict.strength}, {up_to(verdict)}"
     recovered = f"recovered {group}" if group else UNRECOVERED
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
-    jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
+    hidden = verdict.strength in ("in part", "weakly") or bool(missing_factors(score))
+    jointly = group is not None and hidden and len(judged) > 1
     if not score.separate:
         which = "The true factor is" if len(judged) == 1 else "The true factors are"
         return f"{'Together, the true factors are' if jointly else which} {recovered}"
@@ -84,6 +90,24 @@ def _recovered(score: Score) -> str:
     if jointly:
         which = f"Together, the {len(judged)} {kind} factors are"
     return f"{which} {recovered}. {_separate(score)}"
+
+
+def missing_factors(score: Score) -> dict[str, float]:
+    """R2 of the factors that are lost while the verdict finds others, by their names."""
+    if score.verdict.group == "none" or "r2" not in score.measures:
+        return {}
+    # The line about a single categorical factor has its R2.
+    named = [*score.judged, *(score.separate if len(score.separate) > 1 else ())]
+    known = {f.name: score.measures["r2"].factors[f.name] for f in named if f.name in score.measures["r2"].factors}
+    return {name: e.value for name, e in known.items() if e.value < NOTHING and not e.low > 0}
+
+
+def _missing(score: Score) -> str:
+    missing = missing_factors(score)
+    if not missing:
+        return ""
+    ends = dict.fromkeys((number(min(missing.values())), number(max(missing.values()))))
+    return f". Not recovered: {few(map(repr, missing), NAMES)} (R2 {' to '.join(ends)})"
 
 
 def _separate(score: Score) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nearid.show.command import QUIET
-from nearid.show.help import COMPUTED, INPUT, OUTPUT, guided
+from nearid.show.help import COMPUTED, INPUT, OUTPUT, WHERE, guided
 
 
 @guided(
@@ -53,6 +53,14 @@ def apply(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that exists.", rich_help_panel=OUTPUT)
     ] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the passes run: local, dask (a Dask cluster of this machine's cores), or the address of a Dask "
+            "scheduler. Default: local.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Write the components of the rows of a file, block by block, with a fitted model."""
@@ -74,7 +82,13 @@ def apply(
         rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
     with reporting(not quiet) as progress:
         fitted.transform_to(
-            rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress
+            rows,
+            out,
+            inverse=inverse,
+            overwrite=overwrite,
+            drop_nonfinite=drop_nonfinite,
+            engine=engine,
+            progress=progress,
         )
     if not quiet:
         say(f"{rows.shape[0]:,} rows written to {out}")

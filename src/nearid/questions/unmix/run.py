@@ -23,6 +23,7 @@ from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.resume import Resumable
 from nearid.base.streams import say
 from nearid.engines.base import Engine
+from nearid.engines.local import open_engine
 from nearid.ica.fit import with_options
 from nearid.ica.model import (
     ABOUT,
@@ -167,8 +168,8 @@ def unmix(
         "exclude": exclude,
         "blocks": recorded_blocks(blocks),
     }
-    with reporting(progress) as stages:
-        job = _Job(rows, describe(x, rows), ica, recorded, stages, progress)
+    with reporting(progress) as stages, open_engine(engine) as opened:
+        job = _Job(rows, describe(x, rows), ica, recorded, stages, progress, opened)
         return job.fit() if out is None else job.into(Path(out), format, restart, overwrite)
 
 
@@ -182,6 +183,7 @@ class _Job:
     recorded: dict[str, Any]
     stages: Progress
     progress: Reporting
+    engine: Engine
 
     @property
     def drop_nonfinite(self) -> bool:
@@ -208,6 +210,7 @@ class _Job:
                 resume=resume,
                 keep=keep,
                 tick=tick,
+                engine=self.engine,
             )
 
     def into(self, folder: Path, form: str, restart: bool, overwrite: bool) -> ICA:
@@ -248,7 +251,12 @@ class _Job:
                 if fitted.converged_:
                     keeper.remove()
             fitted.transform_to(
-                self.rows, target, overwrite=True, drop_nonfinite=self.drop_nonfinite, progress=self.stages
+                self.rows,
+                target,
+                overwrite=True,
+                drop_nonfinite=self.drop_nonfinite,
+                engine=self.engine,
+                progress=self.stages,
             )
         except BaseException:
             keeper.flush()

@@ -1,0 +1,180 @@
+"""Every pass over rows on a cluster: the bytes of this process, also when workers die; one option in all commands."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+
+import nearid
+import nearid.engines.cluster as room
+import nearid.engines.local as local
+import nearid.measures.diameter as diameters
+from nearid.base.errors import EngineError, InputError
+from nearid.engines.cluster import Cluster
+
+# Commands that read rows of any number, block by block.
+STREAMING = {"apply", "compare", "deconfound", "layers", "score", "unmix"}
+# The others: heads and lipschitz hold what they read in memory, extract runs a network, the rest reads no rows.
+OTHERS = {"heads", "lipschitz", "extract", "data", "demo", "reproduce"}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """256 rows a block, and bounds instead of an exact diameter, so that every pass has many tasks."""
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(diameters.search, "__kwdefaults__", {**diameters.search.__kwdefaults__, "budget": 0})
+
+
+@pytest.fixture
+def files(rng, tmp_path):
+    """Two files of rows with ids in other orders, wide enough for the repetitions of chance to be tasks."""
+    x = rng.normal(size=(6000, 36)).astype(np.float32)
+    y = x @ np.linalg.qr(rng.normal(size=(36, 36)))[0].astype(np.float32) + rng.normal(size=x.shape).astype(np.float32)
+    order = rng.permutation(len(x))
+    np.savez(tmp_path / "x.npz", x=x, id=np.arange(len(x)))
+    np.savez(tmp_path / "y.npz", y=y[order], id=order)
+    return tmp_path / "x.npz", tmp_path / "y.npz"
+
+
+def compared(files, engine, progress=False):
+    return nearid.compare(*files, ids="id", in_sample=True, permutations=33, engine=engine, progress=progress)
+
+
+def plain(result):
+    return json.dumps(result.to_dict(), sort_keys=True)
+
+
+def test_compare(dask_client, files):
+    assert plain(compared(files, Cluster(dask_client))) == plain(compared(files, None))
+
+
+def test_compare_of_several_runs_drops_the_same_rows(dask_client, rng):
+    runs = [rng.normal(size=(2000, 3)) for _ in range(3)]
+    runs[1][[5, 1900], 1] = np.nan
+    here, there = (
+        nearid.compare(*runs, drop_nonfinite=True, permutations=1, engine=engine)
+        for engine in (None, Cluster(dask_client))
+    )
+    assert plain(there) == plain(here)
+
+
+def test_layers(dask_client, rng):
+    x = rng.normal(size=(1500, 4))
+    sides = {"a": x, "b": x**3}, {"c": x + rng.normal(size=x.shape)}
+    here, there = (
+        nearid.compare_layers(*sides, measures="cka,r2,epsilon_rigid", permutations=3, engine=engine)
+        for engine in (None, Cluster(dask_client))
+    )
+    assert plain(there) == plain(here)
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
+def test_unmix_and_its_components(dask_client, rng, tmp_path, form):
+    np.save(tmp_path / "x.npy", rng.laplace(size=(3000, 4)) @ rng.normal(size=(4, 4)))
+    for name, engine in (("here", None), ("there", Cluster(dask_client))):
+        nearid.unmix(tmp_path / "x.npy", tmp_path / name, format=form, engine=engine)
+    here, there = contents(tmp_path / "here"), contents(tmp_path / "there")
+    assert here.keys() == there.keys() and sum("components" in name for name in here) >= 1
+    # The description has the time of the fit.
+    assert all(here[name] == there[name] for name in here if name != "model.json")
+
+
+def test_apply_takes_an_engine(nearid, dask_client, rng, tmp_path):
+    np.save(tmp_path / "x.npy", rng.laplace(size=(3000, 3)))
+    assert nearid("unmix", "x.npy", "-o", "ica").returncode == 0
+    address = dask_client.scheduler_info()["address"]
+    done = nearid("apply", "ica", "x.npy", "-o", "there.zarr", "--engine", address)
+    assert done.returncode == 0, done.stderr
+    assert nearid("apply", "ica", "x.npy", "-o", "here.zarr").returncode == 0
+    assert contents(tmp_path / "here.zarr") == contents(tmp_path / "there.zarr")
+
+
+def test_a_row_that_is_refused_on_a_worker_leaves_nothing(dask_client, rng, tmp_path):
+    x = rng.laplace(size=(3000, 3))
+    fitted = nearid.Whitening().fit(x)
+    x[2000, 1] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    with pytest.raises(InputError, match=r"x.npy has nan at row 2000, column 1"):
+        fitted.transform_to(tmp_path / "x.npy", tmp_path / "y.zarr", engine=Cluster(dask_client))
+    assert os.listdir(tmp_path) == ["x.npy"]
+
+
+def killing(address, kills):
+    """A progress function that kills a worker when a stage has made so many steps; `kills` empties itself."""
+    from distributed import Client
+
+    def stage(name, steps):
+        count = 0
+
+        def tick(note=""):
+            nonlocal count
+            count += 1
+            if kills.get(name) == count:
+                del kills[name]
+                with Client(address, set_as_default=False) as client:
+                    client.wait_for_workers(2, timeout=60)
+                    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+        return tick
+
+    return stage
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_killed_in_each_pass_of_compare_changes_nothing(processes, files):
+    kills = {"moments": 3, "errors": 4, "diameter": 3, "chance": 1}
+    there = compared(files, processes.address, killing(processes.address, kills))
+    assert not kills and plain(there) == plain(compared(files, None))
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_killed_while_components_are_written_leaves_nothing_half_written(processes, rng, tmp_path):
+    x = rng.laplace(size=(20_000, 4))
+    np.save(tmp_path / "x.npy", x)
+    fitted, kills = nearid.Whitening().fit(x), {"components": 9}
+    stage = killing(processes.address, kills)
+    fitted.transform_to(tmp_path / "x.npy", tmp_path / "there.zarr", engine=processes.address, progress=stage)
+    fitted.transform_to(tmp_path / "x.npy", tmp_path / "here.zarr")
+    assert not kills and contents(tmp_path / "here.zarr") == contents(tmp_path / "there.zarr")
+
+
+@pytest.mark.timeout(240)
+def test_a_scheduler_killed_while_components_are_written_leaves_nothing(processes, rng, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(room, "ANSWER", 3)
+    x = rng.laplace(size=(20_000, 4))
+    folder = tmp_path / "out"
+    folder.mkdir()
+    count = 0
+
+    def stage(name, steps):
+        def tick(note=""):
+            nonlocal count
+            count += 1
+            if count == 9:
+                processes.scheduler.kill()
+
+        return tick
+
+    with pytest.raises(EngineError, match="no longer answers"):
+        nearid.Whitening().fit(x).transform_to(x, folder / "y.zarr", engine=processes.address, progress=stage)
+    assert not os.listdir(folder)
+    assert capfd.readouterr().err == ""
+
+
+def test_every_command_that_reads_rows_has_the_option():
+    from nearid.cli.commands import COMMANDS, _command
+
+    assert {*COMMANDS} == STREAMING | OTHERS
+    for name in COMMANDS:
+        own = [p for p in getattr(_command(name), "params", []) if "--engine" in p.opts or p.name == "engine"]
+        expected = [("engine", ["--engine"], None)] if name in STREAMING else []
+        # The lab's experiments run as tasks of an engine, which is named in the same way.
+        assert [(p.name, p.opts, p.default) for p in own] == expected or name == "reproduce", name
