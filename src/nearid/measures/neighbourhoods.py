@@ -1,6 +1,6 @@
-"""Batch metrics from neighbours: whether batches mix within a label, and whether replicates match across batches.
+"""Batch metrics from neighbours: whether batches mix within a label.
 
-Both are computed exactly on a sample of rows, with distances from products of blocks.
+Computed exactly on a sample of rows, with distances from products of blocks.
 """
 
 from __future__ import annotations
@@ -28,11 +28,17 @@ class Mixing(NamedTuple):
         Mean over rows of the inverse Simpson index of the neighbours' batches: the effective number of batches.
     rows : int
         Rows of labels in several batches.
+    places : ndarray of int, shape (rows,)
+        These rows.
+    each : ndarray of shape (rows,)
+        Their values, of which `value` is the mean.
     """
 
     value: float
     lisi: float
     rows: int
+    places: np.ndarray
+    each: Floats
 
 
 def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOURS) -> Mixing:
@@ -43,6 +49,7 @@ def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOU
     """
     apart: list[Floats] = []
     effective: list[Floats] = []
+    places: list[np.ndarray] = []
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         own, codes = np.unique(batches[rows], return_inverse=True)
@@ -59,11 +66,13 @@ def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOU
         together = np.sum(same * (same - 1), axis=1) / (near * (near - 1))
         usable = expected[codes] > 0
         apart.append((1 - together[usable]) / expected[codes][usable])
+        places.append(rows[usable])
         effective.append(near**2 / np.sum(same.astype(np.float64) ** 2, axis=1))
     if not apart:
-        return Mixing(float("nan"), float("nan"), 0)
+        return Mixing(float("nan"), float("nan"), 0, np.empty(0, np.intp), np.empty(0))
     unlike = np.concatenate(apart)
-    return Mixing(float(unlike.mean()), float(np.concatenate(effective).mean()), len(unlike))
+    lisi = float(np.concatenate(effective).mean())
+    return Mixing(float(unlike.mean()), lisi, len(unlike), np.concatenate(places), unlike)
 
 
 def _same_batch(x: Floats, codes: np.ndarray, near: int) -> np.ndarray:
@@ -81,57 +90,3 @@ def _same_batch(x: Floats, codes: np.ndarray, near: int) -> np.ndarray:
         flat = (at[:, None] * batches + codes[closest]).ravel()
         counts[a : a + BLOCK] = np.bincount(flat, minlength=len(part) * batches).reshape(len(part), batches)
     return counts
-
-
-class Replicates(NamedTuple):
-    """How well replicates of a perturbation match across batches.
-
-    Attributes
-    ----------
-    value : float
-        Mean average precision over the perturbations. Each row ranks the rows of other batches.
-    chance : float
-        Mean average precision of random rankings.
-    per_label : dict of code -> float
-    """
-
-    value: float
-    chance: float
-    per_label: dict[int, float]
-
-
-def replicates(x: Floats, labels: np.ndarray, batches: np.ndarray, control: int | None = None) -> Replicates:
-    """Return the mean average precision of rows of the same perturbation among rows of other batches (by cosine).
-
-    Rows x are centred. Labels and batches are whole numbers of shape (n,). Control rows are candidates in the rankings,
-    but they are not queries.
-    """
-    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
-    unit = x / np.where(norms > 0, norms, 1)[:, None]
-    asking = np.flatnonzero(labels != control) if control is not None else np.arange(len(x))
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(x) + 1))])
-    precision, chance, of = [], [], []
-    for a in range(0, len(asking), BLOCK):
-        part = asking[a : a + BLOCK]
-        alike = unit[part] @ unit.T
-        for row, scores in zip(part, alike, strict=True):
-            other = batches != batches[row]
-            hits = labels[other] == labels[row]
-            if not hits.any():
-                continue
-            same, rest = np.sort(scores[other][hits])[::-1], np.sort(scores[other][~hits])
-            n, m = len(hits), len(same)
-            # Last among equals: ties must not help.
-            ahead = len(rest) - np.searchsorted(rest, same, side="left")
-            place = np.arange(1, m + 1)
-            precision.append(float(np.mean(place / (place + ahead))))
-            # The mean over all orders of n rows, m of them hits.
-            share = (m - 1) / (n - 1) if n > 1 else 1.0
-            chance.append(share + (1 - share) * harmonic[n] / n)
-            of.append(int(labels[row]))
-    if not of:
-        return Replicates(float("nan"), float("nan"), {})
-    codes, reached, guessed = np.array(of), np.array(precision), np.array(chance)
-    each = {int(c): float(reached[codes == c].mean()) for c in np.unique(codes)}
-    by_chance = float(np.mean([guessed[codes == c].mean() for c in each]))
-    return Replicates(float(np.mean(list(each.values()))), by_chance, each)

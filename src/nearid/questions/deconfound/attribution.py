@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows
+from nearid.questions.deconfound.conditions import PIECE, Components
 
 # Level of the test for technical components, divided by the number of components.
 LEVEL = 0.01
@@ -92,7 +92,7 @@ def significant(p: Floats) -> np.ndarray:
 
 
 def attribution(
-    components: ComponentRows,
+    components: Components,
     labels: np.ndarray,
     batches: np.ndarray,
     places: np.ndarray | None = None,
@@ -128,7 +128,7 @@ def attribution(
 
 
 def observe(
-    components: ComponentRows,
+    components: Components,
     labels: np.ndarray,
     batches: np.ndarray,
     places: np.ndarray | None = None,
@@ -193,7 +193,7 @@ class Fit(NamedTuple):
     params: int
 
 
-def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> Cells:
+def _gather(components: Components, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> Cells:
     first = np.unique(cells, return_index=True)[1]
     sums = np.zeros((len(first), components.width))
     batch_squares = np.zeros((int(b.max()) + 1, components.width))

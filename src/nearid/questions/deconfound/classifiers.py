@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from nearid.base.errors import InputError, brief
 from nearid.measures.auroc import auroc
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import HELD_BYTES, PIECE, ComponentRows
+from nearid.questions.deconfound.conditions import HELD_BYTES, PIECE, ComponentRows, Components
 from nearid.questions.deconfound.plan import Plan
 
 # Table 6 of the paper.
@@ -83,7 +83,7 @@ def check_boosting(options: Mapping[str, Any]) -> None:
 
 
 def learn(
-    name: str, components: ComponentRows, places: np.ndarray, positive: np.ndarray, plan: Plan, threads: int
+    name: str, components: Components, places: np.ndarray, positive: np.ndarray, plan: Plan, threads: int
 ) -> Learned:
     """A classifier of positive rows against the others, learned from the rows at `places`; both of shape (n,)."""
     if name == "boost":
@@ -91,7 +91,7 @@ def learn(
     return _logistic(components, places, positive)
 
 
-def _boost(components: ComponentRows, places: np.ndarray, positive: np.ndarray, plan: Plan, threads: int) -> Learned:
+def _boost(components: Components, places: np.ndarray, positive: np.ndarray, plan: Plan, threads: int) -> Learned:
     import lightgbm
 
     class Blocks(lightgbm.Sequence):
@@ -133,7 +133,7 @@ def _boost(components: ComponentRows, places: np.ndarray, positive: np.ndarray, 
     return Learned(predict, splits / (splits.sum() or 1.0))
 
 
-def _logistic(components: ComponentRows, places: np.ndarray, positive: np.ndarray) -> Learned:
+def _logistic(components: Components, places: np.ndarray, positive: np.ndarray) -> Learned:
     """L2-penalised (C = 1), classes balanced.
 
     Components have unit variance over all rows. They are not scaled again on the training rows, which would undo the
@@ -141,7 +141,7 @@ def _logistic(components: ComponentRows, places: np.ndarray, positive: np.ndarra
     rotation-invariant.
     """
     if not _small(components, places):
-        return _linear(*fit_streamed(components, places, positive, ITERATIONS))
+        return _linear(*fit_streamed(*components.linear(places), positive, ITERATIONS))
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(components.take(places), positive)
@@ -154,7 +154,7 @@ def _linear(weights: Floats, offset: float) -> Learned:
     return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
 
 
-def _small(components: ComponentRows, places: np.ndarray) -> bool:
+def _small(components: Components, places: np.ndarray) -> bool:
     """Whether the mapped rows are small enough to keep in memory."""
     return 4 * len(places) * components.width <= HELD_BYTES
 

@@ -18,6 +18,7 @@ QUESTION = Question(
         "nearid deconfound x.npy --meta wells.csv --labels drug --batches plate",
         "nearid deconfound profiles.csv --labels drug --batches plate -o cleaned.csv",
         "nearid deconfound cells.h5ad --labels gene --batches donor --blocks well",
+        "nearid deconfound x.npy --meta wells.csv --labels drug --batches plate --also harmony=Z.npy",
     ),
     texts={
         "labels": "Column with the perturbation of each row.",
@@ -31,6 +32,10 @@ QUESTION = Question(
         "or .h5ad keeps all else.",
         "drop": "Batch components to drop: auto (batch share of at least 5%, above that of the label, significant), a "
         "number of them, or a share. Default with -o: auto.",
+        "also": "A corrected embedding by its name, as harmony=Z.npy; repeat for several. It is judged on the same "
+        "rows and splits. For an .h5ad file also an entry of obsm, as scvi=X_scVI.",
+        "position": "Column with names of wells such as B07, or two columns: row,column. Adds what the position on the "
+        "plate explains of each component.",
         "top": "Numbers k, separated by commas. For each one nearid compares the AUROC from the k most used components "
         "with the AUROC from all others. 0 for none. Default: 5,10,20, without those above half of the components.",
     },

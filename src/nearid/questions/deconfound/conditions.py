@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from nearid.ica.stream import Affine
 from nearid.ica.whiten import Whitener, fit_whitener
 from nearid.moments import ROUNDING, Floats, Moments
 from nearid.questions.deconfound.design import Design
-from nearid.questions.deconfound.plan import CONDITIONS, Plan
+from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, Plan
 
 # Number of rows that are mapped at a time.
 PIECE = 4096
@@ -40,6 +41,8 @@ class Condition:
         Columns in use if there is no matrix: those that vary.
     scales : ndarray of shape (k,)
         Deviations of these.
+    own : bool
+        Whether it maps rows of the embedding; else rows of a corrected one, or each batch in another way.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Condition:
     matrix: Floats | None
     columns: np.ndarray
     scales: Floats
+    own: bool = True
 
     @property
     def title(self) -> str:
@@ -84,6 +88,33 @@ class Condition:
         return np.asarray(sums[self.columns] / self.scales if self.matrix is None else self.matrix @ sums)
 
 
+class Components(Protocol):
+    """Components of rows: of a linear map, or after a correction that is fitted anew for each split."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that they are computed from."""
+
+    @property
+    def width(self) -> int:
+        """Number of components."""
+
+    def some(self, which: np.ndarray) -> Components:
+        """Some of the components."""
+
+    def take(self, places: np.ndarray) -> Floats:
+        """Components of some rows, of shape (len(places), k)."""
+
+    def trained(self, train: np.ndarray) -> Components:
+        """The same, fitted on the batches of the training rows where the fit depends on them."""
+
+    def held(self) -> Components:
+        """The same components, mapped once and kept in memory where that saves work."""
+
+    def linear(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
+        """Components that a linear map of rows makes, and the places of the wanted rows among these."""
+
+
 @dataclass(frozen=True)
 class ComponentRows:
     """Components of the rows of an embedding under a condition, computed when they are needed."""
@@ -116,18 +147,39 @@ class ComponentRows:
             out[a : a + PIECE] = self.condition.map(self.rows.take(places[a : a + PIECE]))
         return out
 
+    def trained(self, train: np.ndarray) -> ComponentRows:
+        """Themselves: the map was fitted without labels and batches."""
+        return self
+
+    def linear(self, places: np.ndarray) -> tuple[ComponentRows, np.ndarray]:
+        """Themselves, and the same places."""
+        return self, places
+
 
 @dataclass(frozen=True)
 class Fitted:
     """The conditions by name, the rows that their maps were fitted on, and the diagnostics of ICA.
 
-    `turns` are the rotations of the condition "random", which itself is the first of them.
+    `turns` are the rotations of the condition "random", which itself is the first of them. `others` are components that
+    are no linear map of the embedding.
     """
 
     conditions: dict[str, Condition]
     turns: tuple[Condition, ...]
     rows: int
     diagnostics: Diagnostics | None
+    others: dict[str, Components] = field(default_factory=dict)
+
+    def components(self, name: str, rows: Rows) -> list[Components]:
+        """Components of a condition; of "random", those of each rotation."""
+        if name in self.others:
+            return [self.others[name]]
+        maps = self.turns if name == "random" else (self.conditions[name],)
+        return [ComponentRows(rows, each) for each in maps]
+
+    def with_others(self, others: dict[str, Components], corrected: dict[str, Condition]) -> Fitted:
+        """The same with further conditions."""
+        return replace(self, conditions={**self.conditions, **corrected}, others={**self.others, **others})
 
 
 def sample(design: Design, most: int | None, random_state: int) -> np.ndarray | None:
@@ -180,7 +232,8 @@ def fit_conditions(
         d = unmixed.diagnostics
         diagnostics = replace(d, alerts=(*d.alerts, *seen.alerts), kurtosis=seen.kurtosis)
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
-    return Fitted({name: conditions[name] for name in names}, turns, rows.shape[0], diagnostics)
+    own = {name: conditions[name] for name in names if name not in CORRECTIONS}
+    return Fitted(own, turns, rows.shape[0], diagnostics)
 
 
 def scaled(name: str, moments: Moments) -> Condition:

@@ -22,6 +22,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
 from nearid.questions.deconfound.inputs import Nonfinite, names_from, usable, without_metadata
+from nearid.questions.deconfound.wells import split_position, well_places
 
 # With fewer blocks, maps and tests that count each block once are unreliable.
 FEW_BLOCKS = 20
@@ -82,6 +83,10 @@ class Design:
         Code of the label that the others are compared with.
     left_out : tuple of str
         Columns that hold values that are not finite, and are not used for this.
+    places : ndarray of int, shape (n,), or None
+        Places of the rows in use among the rows of `source`.
+    position : ndarray of int, shape (n, 2), or None
+        Row and column on the plate of each row, -1 if missing.
     """
 
     source: Rows
@@ -92,6 +97,8 @@ class Design:
     control: int | None
     alerts: tuple[Alert, ...]
     left_out: tuple[str, ...] = ()
+    places: np.ndarray | None = None
+    position: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -113,6 +120,7 @@ def open_design(
     exclude: Iterable[str] | str | None = None,
     columns_from: str | os.PathLike[str] | None = None,
     nonfinite: Nonfinite = "least",
+    position: Any = None,
 ) -> Design:
     """Open an embedding and find the label, batch and block of each row; see `nearid.deconfound`."""
     if columns_from is not None:
@@ -123,7 +131,8 @@ def open_design(
     for what in ("labels", "batches"):
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
-    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in named.values()]
+    spots = split_position(position)
+    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in (*named.values(), *spots.values())]
     rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)], features, exclude)
     places, at, notes = _paired(rows, table if meta is not None else None)
     ordered: dict[str, Any] = {}
@@ -133,6 +142,7 @@ def open_design(
             ordered[what], more = _in_order(what, given, rows)
             notes += more
     columns = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
+    spot = well_places({what: _column(what, given, rows, table, places, at) for what, given in spots.items()})
     known = np.all([column.codes >= 0 for column in columns.values()], axis=0)
     own_notes = rows.notes
     for given in named.values():
@@ -145,6 +155,7 @@ def open_design(
         raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
     kept = (np.arange(rows.shape[0]) if places is None else places)[known]
     coded = {what: column.take(known) for what, column in columns.items()}
+    spot = None if spot is None else spot[known]
     for what, column in coded.items():
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     rows, measured = _measured(rows, kept, coded, chosen=features is not None)
@@ -157,8 +168,9 @@ def open_design(
     if len(finite.rows) < len(kept):
         _refuse_lost_control(coded["labels"], finite.rows, control)
         kept, coded = kept[finite.rows], {what: column.take(finite.rows) for what, column in coded.items()}
+        spot = None if spot is None else spot[finite.rows]
     design = _checked(rows, _of(rows, kept), coded, control, [*alerts, *finite.alerts])
-    return replace(design, left_out=left_out)
+    return replace(design, left_out=left_out, places=kept, position=spot)
 
 
 def _of(rows: Rows, kept: np.ndarray) -> Rows:

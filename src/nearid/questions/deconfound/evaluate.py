@@ -3,7 +3,7 @@
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
@@ -19,8 +19,11 @@ from nearid.engines.base import Engine
 from nearid.engines.local import blocks, cores, ordered_map
 from nearid.folds import row_moments
 from nearid.measures.auroc import auroc
-from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
+from nearid.measures.conservation import Conservation, conservation
+from nearid.measures.neighbourhoods import Mixing, mixing
+from nearid.measures.replicates import Against, Replicates, ReplicateSearch
 from nearid.moments import Floats, Moments
+from nearid.questions.deconfound.also import Corrected, fit_also
 from nearid.questions.deconfound.attribution import attribution, observe
 from nearid.questions.deconfound.classifiers import (
     PUBLISHED,
@@ -32,14 +35,25 @@ from nearid.questions.deconfound.classifiers import (
     learn,
 )
 from nearid.questions.deconfound.cleaning import fit_cleaner
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions, scaled
+from nearid.questions.deconfound.conditions import (
+    PIECE,
+    ComponentRows,
+    Components,
+    Condition,
+    Fitted,
+    fit_conditions,
+    scaled,
+)
+from nearid.questions.deconfound.corrections import fit_corrections
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.features import features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.partition import Partition, partition
-from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
+from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, DIRECTIONS, Plan
+from nearid.questions.deconfound.position import position_alert, position_shares
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
+from nearid.questions.deconfound.standing import loss_alerts, neighbour_tests
 
 # Classifiers run in parallel while their training rows together take at most this memory.
 SIDE_BY_SIDE_BYTES = 128 << 20
@@ -53,6 +67,8 @@ FEW_FREE = 3
 SHOWN = 1500
 # An alert says so if the share of batch or label differs by more than this between scales of the columns.
 SCALED = 0.1
+# Rows for the figures of scib-metrics, whose distances are held in memory.
+HELD = 2000
 
 
 class Scores(NamedTuple):
@@ -90,7 +106,14 @@ class Timer:
         self.core_seconds[name] = self.core_seconds.get(name, 0.0) + time.process_time() - core
 
 
-def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress: Progress) -> Deconfounding:
+def evaluate(
+    plan: Plan,
+    design: Design,
+    given: object,
+    engine: Engine,
+    progress: Progress,
+    also: Mapping[str, Corrected] | None = None,
+) -> Deconfounding:
     """Return the result of a plan on a design; `given` is the embedding as the caller gave it."""
     timer = Timer()
     with timer.stage("moments"):
@@ -99,19 +122,21 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     codes, rare = chosen(design, plan.perturbations, plan.min_rows, plan.random_state)
     against, unsplit = contrasts(design, codes, plan.directions, plan.folds, plan.random_state)
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)
+    fitted, corrected = _with_corrections(fitted, plan, design, also or {}, engine, timer)
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
-    results, scores, drawings = _measure(plan, design, against, fitted, moments, timer, progress)
+    results, scores, drawings, near = _measure(plan, design, against, fitted, moments, timer, progress)
     with timer.stage("components"):
         variance = results["base"].partition if "base" in results else _of_columns(design, moments, plan.random_state)
     means, tests, found = summarise(plan, against, scores)
-    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results), *_scales(variance, moments, design)]
+    alerts = [*design.alerts, *corrected, *rare, *unsplit, *_alerts(scores, results)]
+    alerts += _scales(variance, moments, design)
     ica = None
     if fitted.diagnostics is not None:
         d = fitted.diagnostics
         alerts += [Alert(f"ica_{alert.code}", alert.message) for alert in d.alerts]
         ica = {"converged": d.converged, "passes": d.passes, "rows_per_parameter": d.rows_per_parameter}
         ica |= {"gaussian_components": int(d.gaussian.sum()), "trusted_components": d.trusted}
-    return Deconfounding(
+    result = Deconfounding(
         name=design.rows.name,
         n=design.n,
         width=design.rows.shape[1],
@@ -125,11 +150,12 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
         scores=tuple(means),
         tests=tuple(tests),
         recognised=tuple(found),
+        neighbours=tuple(near),
         alerts=tuple(dict.fromkeys(alerts)),
         views=drawings,
         provenance=provenance(
             asdict(plan),
-            [(given, design.rows)],
+            [(given, design.rows), *(also or {}).values()],
             fitted_rows=fitted.rows,
             blocks=None if design.blocks is None else len(np.unique(design.blocks)),
             seconds={stage: round(spent, 3) for stage, spent in timer.seconds.items()},
@@ -137,6 +163,27 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
             ica=ica,
         ),
     )
+    return replace(result, alerts=(*loss_alerts(result), *result.alerts))
+
+
+def _with_corrections(
+    fitted: Fitted, plan: Plan, design: Design, also: Mapping[str, Corrected], engine: Engine, timer: Timer
+) -> tuple[Fitted, list[Alert]]:
+    """The conditions with the corrections by controls and the given ones, in this order."""
+    others: dict[str, Components] = {}
+    conditions: dict[str, Condition] = {}
+    alerts: list[Alert] = []
+    names = [name for name in plan.conditions if name in CORRECTIONS]
+    with timer.stage("corrections"):
+        if names:
+            made, alerts = fit_corrections(names, design, plan.max_rows, plan.random_state)
+            for name, rows in made.items():
+                fit = rows.fit
+                others[name] = rows
+                conditions[name] = Condition(name, fit.means, None, fit.live, fit.scales, own=False)
+        for name, given in fit_also(also, engine).items():
+            others[name], conditions[name] = given, given.condition
+    return fitted.with_others(others, conditions), alerts
 
 
 def _top(top: Sequence[int] | None, fitted: Fitted) -> tuple[int, ...]:
@@ -159,17 +206,31 @@ def _measure(
     moments: Moments,
     timer: Timer,
     progress: Progress,
-) -> tuple[dict[str, ConditionResult], dict[str, list[dict[Key, list[Scores]]]], Drawings]:
+) -> tuple[dict[str, ConditionResult], dict[str, list[dict[Key, list[Scores]]]], Drawings, list[Paired]]:
     """Components, neighbours and classifiers of each condition, one after the other; scores of each rotation."""
     rng = np.random.default_rng([plan.random_state, 4])
     some = np.sort(rng.permutation(design.n)[: plan.max_rows])
     drawn = np.sort(rng.permutation(design.n)[:SHOWN])
+    labels, batches = design.labels.codes[some], design.batches.codes[some]
+    searched: tuple[Against, ...] = ("all",) if design.control is None else ("all", "controls")
+    search = {name: ReplicateSearch(labels, batches, design.control, name, plan.random_state) for name in searched}
+
+    few = np.sort(np.random.default_rng([plan.random_state, 8]).permutation(len(some))[:HELD])
+
+    def conserved(x: Floats) -> Conservation:
+        return conservation(x[few], labels[few], batches[few])
+
+    def near(x: Floats) -> tuple[Mixing, Replicates, Replicates | None]:
+        found = {name: each.measure(x) for name, each in search.items()}
+        return mixing(x, labels, batches), found["all"], found.get("controls")
+
     results: dict[str, ConditionResult] = {}
     scores: dict[str, list[dict[Key, list[Scores]]]] = {}
     planes: list[Plane] = []
     cleaners = _Cleaners(plan, design)
     for name, condition in fitted.conditions.items():
-        components = ComponentRows(design.rows, condition)
+        turns = fitted.components(name, design.rows)
+        components = turns[0]
         dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
         with timer.stage("components"):
             codes = design.labels.codes, design.batches.codes
@@ -177,19 +238,26 @@ def _measure(
             follows = attribution(components, *codes, control=design.control, blocks=design.blocks, seen=seen)
             parts = partition(seen.units, condition.scales**2, seed=plan.random_state)
             del seen
+            spot = None if design.position is None else position_shares(components, design, design.position)
             names = column_names(design.rows) if name == "ica" else ()
             of = features(condition, moments, np.flatnonzero(follows.technical) if names else np.array([], int), names)
         with timer.stage("neighbours"):
             x = components.take(some)
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
-            results[name] = ConditionResult(condition, follows, *_near(design, some, x), parts, doubts, of)
+            results[name] = ConditionResult(condition, follows, *near(x), parts, doubts, of, spot, conserved(x))
             if plan.drop is not None and name == "ica":
                 clean = cleaners.clean(components, np.arange(design.n))
                 seen = observe(clean, *codes, blocks=design.blocks)
                 left = attribution(clean, *codes, control=design.control, blocks=design.blocks, seen=seen)
-                near = _near(design, some, clean.take(some))
+                where = None if design.position is None else position_shares(clean, design, design.position)
+                mapped = clean.take(some)
                 results["kept"] = ConditionResult(
-                    clean.condition, left, *near, partition(seen.units, seed=plan.random_state)
+                    clean.condition,
+                    left,
+                    *near(mapped),
+                    partition(seen.units, seed=plan.random_state),
+                    position=where,
+                    conservation=conserved(mapped),
                 )
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
@@ -199,26 +267,16 @@ def _measure(
         for without_technical in dropping:
             row = "kept" if without_technical else name
             tasks = tasks_of(plan, against, without_technical)
-            turns = fitted.turns if name == "random" else (condition,)
             tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks) * len(turns))
             with timer.stage(f"classifiers, {row}"):
-                scores[row] = [
-                    score_tasks(
-                        plan,
-                        design,
-                        ComponentRows(design.rows, turn),
-                        tasks,
-                        cleaners if without_technical else None,
-                        tick,
-                    )
-                    for turn in turns
-                ]
+                how = cleaners if without_technical else None
+                scores[row] = [score_tasks(plan, design, turn, tasks, how, tick) for turn in turns]
     drawings = Drawings(
         tuple(planes),
         tuple(design.labels.names[c] for c in design.labels.codes[drawn]),
         tuple(design.batches.names[c] for c in design.batches.codes[drawn]),
     )
-    return results, scores, drawings
+    return results, scores, drawings, neighbour_tests(results, labels, batches)
 
 
 class _Cleaners:
@@ -228,8 +286,9 @@ class _Cleaners:
         self._plan, self._design = plan, design
         self._away: dict[bytes, tuple[Floats, Floats]] = {}
 
-    def clean(self, components: ComponentRows, places: np.ndarray) -> ComponentRows:
+    def clean(self, components: Components, places: np.ndarray) -> ComponentRows:
         """Components of cleaned rows; the cleaning is fitted on rows at `places`."""
+        assert isinstance(components, ComponentRows)
         assert self._plan.drop is not None and components.condition.matrix is not None
         key = hashlib.sha256(places.tobytes()).digest()
         if key not in self._away:
@@ -247,11 +306,6 @@ def _of_columns(design: Design, moments: Moments, seed: int) -> Partition:
     codes = design.labels.codes, design.batches.codes
     seen = observe(ComponentRows(design.rows, condition), *codes, blocks=design.blocks)
     return partition(seen.units, condition.scales**2, seed=seed)
-
-
-def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicates]:
-    labels, batches = design.labels.codes[some], design.batches.codes[some]
-    return mixing(x, labels, batches), replicates(x, labels, batches, design.control)
 
 
 Task = tuple[Key, Contrast, Split]
@@ -272,7 +326,7 @@ def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Ta
 def score_tasks(
     plan: Plan,
     design: Design,
-    components: ComponentRows,
+    components: Components,
     tasks: list[Task],
     cleaners: _Cleaners | None,
     tick: Callable[[], object],
@@ -299,10 +353,11 @@ def score_tasks(
 
 
 def _scores(
-    plan: Plan, design: Design, components: ComponentRows, task: Task, cleaners: _Cleaners | None, threads: int
+    plan: Plan, design: Design, components: Components, task: Task, cleaners: _Cleaners | None, threads: int
 ) -> Scores:
     key, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
+    components = components.trained(train)
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
     if cleaners is not None:
         components = cleaners.clean(components, train)
@@ -344,7 +399,7 @@ def _scores(
 
 
 def _predictions(
-    components: ComponentRows, places: np.ndarray, models: Sequence[tuple[Learned, np.ndarray]]
+    components: Components, places: np.ndarray, models: Sequence[tuple[Learned, np.ndarray]]
 ) -> list[Floats]:
     """Scores of rows by every model; rows are mapped once."""
     predictions: list[Floats] = [np.empty(len(places)) for _ in models]
@@ -413,6 +468,10 @@ def _correction(contrast: Contrast, direction: str) -> float | None:
 
 
 def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str, ConditionResult]) -> Iterator[Alert]:
+    first = next(iter(results.values()))
+    placed = None if first.position is None else position_alert(first.title, first.position)
+    if placed is not None:
+        yield placed
     every = [turn for turns in scores.values() for turn in turns]
     for direction, title in DIRECTIONS.items():
         fits = [s.scores for turn in every for k, v in turn.items() if k.direction == direction for s in v]

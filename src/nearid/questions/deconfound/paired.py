@@ -191,11 +191,11 @@ def compared(
                 tested = _student(means[-1], variance, len(gap) - 1, "batches, jackknife, Student's t", len(gap))
             else:
                 tested = t_test(gap, correction, "splits, Student's t")
-            each.append(_paired((direction, classifier, score, perturbation, first, second), tested, most))
+            each.append(paired((direction, classifier, score, perturbation, first, second), tested, most))
         if means:
             tested = _together(np.array(means), np.array(changes), int(max(len(v) for v in values[first].values())))
-            together.append(_paired((direction, classifier, score, ALL, first, second), tested, most))
-    return [*_corrected(together), *_corrected(each)]
+            together.append(paired((direction, classifier, score, ALL, first, second), tested, most))
+    return [*corrected(together), *corrected(each)]
 
 
 def recognised(
@@ -218,6 +218,35 @@ def recognised(
     return [replace(test, difference=test.difference.within(-0.5, 0.5)) for test in tests]
 
 
+def over_rows(gaps: Floats, batches: np.ndarray, of: str = "batches, jackknife, Student's t") -> tuple[Estimate, float]:
+    """The mean difference of rows, tested by a jackknife that leaves out the rows of each batch in turn."""
+    counts = np.bincount(batches).astype(np.float64)
+    sums = np.bincount(batches, gaps)[counts > 0]
+    counts = counts[counts > 0]
+    mean = float(gaps.mean()) if len(gaps) else math.nan
+    if len(counts) < 2:
+        return Estimate(mean, of=of, n=len(counts)), math.nan
+    changes = (sums.sum() - sums) / (counts.sum() - counts) - mean
+    return _student(mean, jackknife(changes), len(counts) - 1, of, len(counts))
+
+
+def over_labels(gaps: Floats, labels: np.ndarray, batches: np.ndarray) -> tuple[Estimate, float]:
+    """The mean over labels of the mean difference of their rows, tested like the mean over all perturbations."""
+    codes = np.unique(labels)
+    if len(codes) < 2:
+        return over_rows(gaps, batches)
+    means, changes = [], []
+    for code in codes:
+        mine = labels == code
+        counts = np.bincount(batches[mine], minlength=int(batches.max()) + 1)
+        sums = np.bincount(batches[mine], gaps[mine], minlength=len(counts))
+        means.append(float(gaps[mine].mean()))
+        with np.errstate(invalid="ignore"):
+            changes.append((sums.sum() - sums) / (counts.sum() - counts) - means[-1])
+    there = np.bincount(batches) > 0
+    return _together(np.array(means), np.array(changes)[:, there], int(there.sum()))
+
+
 def _together(means: Floats, changes: Floats, splits: int) -> tuple[Estimate, float]:
     """The mean over perturbations; its variance includes their common variation over batches.
 
@@ -237,9 +266,9 @@ def _together(means: Floats, changes: Floats, splits: int) -> tuple[Estimate, fl
     return _student(float(means.mean()), over + shared, free, "perturbations and batches, Student's t", m)
 
 
-def _paired(key: tuple[str, str, str, str, str, str], tested: tuple[Estimate, float], most: float) -> Paired:
+def paired(key: tuple[str, str, str, str, str, str], tested: tuple[Estimate, float], most: float) -> Paired:
     return Paired(*key, tested[0].within(-most, most), tested[1])
 
 
-def _corrected(tests: list[Paired]) -> list[Paired]:
+def corrected(tests: list[Paired]) -> list[Paired]:
     return [replace(test, p_holm=p) for test, p in zip(tests, holm([t.p for t in tests]), strict=True)]

@@ -7,14 +7,27 @@ from typing import Any, Literal
 from nearid.base.errors import InputError
 from nearid.base.options import listed
 
-# Conditions, classifiers and directions by name, with their titles; the last condition is made by `drop`.
-CONDITIONS = {
-    "base": "Base",
-    "pca": "PCA",
-    "random": "PCA + random rotation",
-    "ica": "PCA + ICA",
-    "kept": "PCA + ICA, technical components dropped",
-}
+
+class Titles(dict[str, str]):
+    """Titles by name; a name that a user gave is its own title."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+# Corrections by controls.
+CORRECTIONS = {"centre": "Centred", "sphere": "Sphered", "tvn": "TVN"}
+# Conditions, classifiers and directions by name, with their titles; "kept" is made by `drop`.
+CONDITIONS = Titles(
+    {
+        "base": "Base",
+        "pca": "PCA",
+        "random": "PCA + random rotation",
+        "ica": "PCA + ICA",
+        "kept": "PCA + ICA, technical components dropped",
+        **CORRECTIONS,
+    }
+)
 CLASSIFIERS = {"boost": "LightGBM", "logistic": "logistic regression"}
 DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
 
@@ -42,6 +55,8 @@ class Plan:
     features: list[str] | str | None = None
     exclude: list[str] | str | None = None
     key: str | None = None
+    also: tuple[str, ...] = ()
+    position: Any = None
 
     def __post_init__(self) -> None:
         if self.drop is None:

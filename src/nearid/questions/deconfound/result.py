@@ -12,7 +12,9 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, unknown
 from nearid.base.jsonable import plain
-from nearid.measures.neighbourhoods import Mixing, Replicates
+from nearid.measures.conservation import Conservation
+from nearid.measures.neighbourhoods import Mixing
+from nearid.measures.replicates import Replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import Attribution
 from nearid.questions.deconfound.cleaning import Cleaning
@@ -21,6 +23,7 @@ from nearid.questions.deconfound.design import open_again
 from nearid.questions.deconfound.features import NO_FEATURES, Features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
 from nearid.questions.deconfound.partition import PARTS, Partition, Shares
+from nearid.questions.deconfound.position import PositionShares
 from nearid.show.result import Result
 
 if TYPE_CHECKING:
@@ -42,7 +45,9 @@ class ConditionResult:
     mixing : Mixing
         Mixing of batches within labels.
     replicates : Replicates
-        How well replicates are found in other batches.
+        How well replicates are found among all rows of other batches.
+    activity : Replicates or None
+        The same among replicates and controls of other batches, if there are controls.
     partition : Partition
         The variance of each component, split between batch and label.
     doubts : tuple of str
@@ -50,15 +55,22 @@ class ConditionResult:
         other conditions, whose components follow from the variances or are random.
     features : Features
         Columns that the technical ones of the independent components are most correlated with.
+    position : PositionShares or None
+        What the position on the plate explains of each component, if it is known.
+    conservation : Conservation or None
+        Figures of scib-metrics, on a sample of rows.
     """
 
     condition: Condition
     components: Attribution
     mixing: Mixing
     replicates: Replicates
+    activity: Replicates | None
     partition: Partition
     doubts: tuple[str, ...] = ()
     features: Features = NO_FEATURES
+    position: PositionShares | None = None
+    conservation: Conservation | None = None
 
     @property
     def title(self) -> str:
@@ -134,6 +146,8 @@ class Deconfounding(Result):
         Of each two conditions.
     recognised : tuple of Paired
         AUROC within batches of each condition minus 0.5 (a guess); empty if no batch has both kinds of rows.
+    neighbours : tuple of Paired
+        Mixing of batches ("mixing") and replicate mAP ("map") of each condition against the first.
     alerts : tuple of Alert
     views : Drawings
     provenance : dict
@@ -170,6 +184,7 @@ class Deconfounding(Result):
     views: Drawings
     provenance: dict[str, Any]
     cleaning: Cleaning | None = None
+    neighbours: tuple[Paired, ...] = ()
 
     _drawn_only: ClassVar[tuple[str, ...]] = ("views", "conditions")
 
@@ -300,8 +315,13 @@ class Deconfounding(Result):
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))
-        rows = open_again(X, key, self.columns, self.provenance["options"]["key"])
         evaluated = self.conditions[condition]
+        if not evaluated.condition.own:
+            raise InputError(
+                f"{evaluated.title} is no map of single rows of the embedding, so it cannot be applied to others. "
+                "Correct them with the package, and the controls, that made it."
+            )
+        rows = open_again(X, key, self.columns, self.provenance["options"]["key"])
         if rows.shape[1] != self.width:
             raise InputError(
                 f"{rows.name} has {rows.shape[1]} columns, but {self.width} columns were evaluated. Give "
@@ -325,14 +345,13 @@ class Deconfounding(Result):
                 "width": c.width,
                 "batch_r2": c.batch_r2,
                 "label_r2": c.label_r2,
-                "mixing": c.mixing._asdict(),
-                "map": {
-                    "value": c.replicates.value,
-                    "chance": c.replicates.chance,
-                    "per_label": {self.labels[code]: v for code, v in c.replicates.per_label.items()},
-                },
+                "mixing": {name: getattr(c.mixing, name) for name in ("value", "lisi", "rows")},
+                "map": self._plain_map(c.replicates),
+                **({} if c.conservation is None else {"scib": c.conservation._asdict()}),
+                **({} if c.activity is None else {"map_controls": self._plain_map(c.activity)}),
                 "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked}
-                | ({"doubts": c.doubts} if c.doubts else {}),
+                | ({"doubts": c.doubts} if c.doubts else {})
+                | ({} if c.position is None else {"position": c.position.share, "position_p": c.position.p}),
                 "partition": {
                     part: {"value": c.partition.values[at], "low": c.partition.low[at], "high": c.partition.high[at]}
                     for at, part in enumerate(PARTS)
@@ -344,6 +363,11 @@ class Deconfounding(Result):
             }
         )
         return described
+
+    def _plain_map(self, found: Replicates) -> dict[str, Any]:
+        named = {"per_label": found.per_label, "p": found.p, "p_adjusted": found.p_adjusted}
+        by_label = {what: {self.labels[code]: v for code, v in each.items()} for what, each in named.items()}
+        return {"value": found.value, "chance": found.chance, **by_label}
 
     def _records(self) -> list[dict[str, Any]]:
         names = ("direction", "classifier", "score", "condition", "perturbation", "mean", "se", "spread")

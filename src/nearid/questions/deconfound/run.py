@@ -16,6 +16,7 @@ from nearid.base.options import Bound, Count, Seed, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
+from nearid.questions.deconfound.also import check_also, open_also
 from nearid.questions.deconfound.classifiers import check_boosting
 from nearid.questions.deconfound.cleaned import check_cleaned, model_folder, write_cleaned, write_model
 from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner
@@ -49,6 +50,8 @@ def deconfound(
     fit_rows: Annotated[int, Bound(10)] | None = None,
     rotations: Count = 5,
     blocks: Any = None,
+    also: Mapping[str, Any] | None = None,
+    position: Any = None,
     min_rows: Annotated[int, Bound(2)] | None = None,
     max_rows: Annotated[int, Bound(50)] = 10_000,
     boosting: Mapping[str, Any] | None = None,
@@ -84,7 +87,8 @@ def deconfound(
         Control label: every other label is classified against it. Default: against all others.
     conditions : names
         "base" (columns of unit variance), "pca" (whitened), "random" (whitened and randomly rotated), "ica" (whitened
-        and unmixed). All are fitted without labels and batches.
+        and unmixed). All are fitted without labels and batches. Not by default, and by controls: "centre" (each batch
+        by its controls, or by all its rows without a control), "sphere" and "tvn" (typical variation normalisation).
     classifiers : names, optional
         "boost" (LightGBM with the paper's hyperparameters) and "logistic". Default: both; only "logistic" if LightGBM
         is not installed.
@@ -124,6 +128,12 @@ def deconfound(
         Rows that belong together within a batch, such as the image or well of each row. A block is held out as a whole,
         with its batch. Whitening and ICA are fitted on one row of each block, and each block counts once in the tests
         of components.
+    also : mapping of str to array, tensor, DataFrame, path or Rows, optional
+        Corrected embeddings by name, such as ``{"harmony": Z}``: further conditions with the same rows, judged on the
+        same splits. Rows are paired by position, or by id. For AnnData also the name of an entry of `obsm`.
+    position : str or array-like, optional
+        Position of each row on its plate, given like the labels: a column with names of wells such as B07, or two
+        columns, "row,column". Adds what the position explains of each component.
     min_rows : int, optional
         Labels with fewer rows are not evaluated. Default: 10, or what the most frequent label has if that is less.
     max_rows : int, default=10000
@@ -196,7 +206,10 @@ def deconfound(
         features=features,
         exclude=exclude,
         key=key,
+        also=tuple(also or ()),
+        position=position if isinstance(position, str) else None if position is None else "(given)",
     )
+    check_also(also or {})
     if "boost" in plan.classifiers:
         if not boost:
             raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
@@ -214,7 +227,11 @@ def deconfound(
         exclude=exclude,
         columns_from=columns_from,
         nonfinite=nonfinite,
+        position=position,
     )
+    named_columns = [name for name in (labels, batches, blocks) if isinstance(name, str)]
+    corrected, notes = open_also(also or {}, X, design, ids, named_columns)
+    design = replace(design, alerts=(*design.alerts, *notes))
     if classifiers is None and not boost:
         missing = (
             "LightGBM is not installed, so only logistic regression was used. To add the paper's classifier: "
@@ -222,7 +239,7 @@ def deconfound(
         )
         design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))
     with reporting(progress) as tracked, open_engine(engine) as opened:
-        result = evaluate(plan, design, X, opened, tracked)
+        result = evaluate(plan, design, X, opened, tracked, corrected)
         if rule is None:
             return result
         return _cleaned(result, X, design, rule, plan, None if dry_run else out, tracked)

@@ -31,6 +31,7 @@ from nearid.questions.deconfound.answer import (
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
 from nearid.questions.deconfound.partition import PARTS
 from nearid.questions.deconfound.plan import CLASSIFIERS, DIRECTIONS
+from nearid.questions.deconfound.standing import activity_table, position_table, scib_table, standing_table
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Bars, Dots, Figure, HeatMap, Scatter
 from nearid.show.view import Cell, Column, Row, Table, View, counted, number
 
@@ -48,7 +49,16 @@ PART_COLOURS = (SOURCE, TARGET, "#E69F00", "#C8CDD2")
 # Codes of alerts that may change the answer, of rows and columns that are not used, and of batches that differ. Others
 # come after these, those of ICA last.
 WEIGHTS = (
-    ("confounded", "no_splits", "nothing_dropped", "scales", "no_split", "few_shared_labels", "few_blocks"),
+    (
+        "confounded",
+        "loses_biology",
+        "no_splits",
+        "nothing_dropped",
+        "scales",
+        "no_split",
+        "few_shared_labels",
+        "few_blocks",
+    ),
     ("nonfinite", "metadata_columns", "missing_metadata", "single_batch_label", "rare_labels", "single_label_batch"),
     ("unlike_batches", "few_batches"),
 )
@@ -59,14 +69,14 @@ TESTED = (
     "are cut to what a difference can be. p is corrected by Holm's method within a score, classifier and direction."
 )
 METHOD = (
-    "All conditions are fitted without labels and batches. Classifiers learn on some batches and are judged on others; "
-    "no batch is on both sides. AUROC within batches compares rows of one batch alone. Sparsity: Hoyer's measure of "
-    "the shares of components in the splits of trees, or in the coefficients. Concentration: AUROC from the k most "
-    "used components less AUROC from all others. Mixing: chance that two neighbours within a label are of different "
-    "batches, over that of two rows drawn at random. mAP: mean average precision of rows of the same perturbation "
-    "among all rows of other batches. Biological: the label explains more than label x batch does (F test, at most 5% "
-    "of the names expected to be false). Technical: the batch explains at least 1%, significantly, and more than the "
-    "label."
+    "Base, PCA and ICA are fitted without labels and batches. Classifiers learn on some batches and are judged on "
+    "others; no batch is on both sides. AUROC within batches compares rows of one batch alone. Sparsity: Hoyer's "
+    "measure of the shares of components in the splits of trees, or in the coefficients. Concentration: AUROC from "
+    "the k most used components less AUROC from all others. Mixing: chance that two neighbours within a label are of "
+    "different batches, over that of two rows drawn at random. mAP: mean average precision of rows of the same "
+    "perturbation among all rows of other batches. Biological: the label explains more than label x batch does (F "
+    "test, at most 5% of the names expected to be false). Technical: the batch explains at least 1%, significantly, "
+    "and more than the label."
 )
 
 
@@ -80,7 +90,11 @@ def view(result: Deconfounding) -> View:
         *_score_tables(result),
         *_rotations(result),
         *_test_tables(result),
+        *standing_table(result),
         _metrics(result),
+        *position_table(result),
+        *activity_table(result),
+        *scib_table(result),
     ]
     return View(
         question="Biology or batch?",
