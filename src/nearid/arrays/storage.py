@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import IO, Any, cast
 
 from nearid.arrays import remote
@@ -41,15 +41,16 @@ def opened(path: str, ahead: int = _HEAD) -> IO[bytes]:
     return cast(IO[bytes], io.BufferedReader(_Object(path), ahead) if ahead else _Object(path))
 
 
-def read_into(path: str, offsets: Sequence[int], targets: Sequence[memoryview]) -> bool:
+def read_into(path: str, parts: Iterable[tuple[int, memoryview]]) -> bool:
     """Fill each target from its offset on. Return whether the file was long enough."""
     if address_of(path) is not None:
-        ranges = [(at, at + len(target)) for at, target in zip(offsets, targets, strict=True)]
-        for target, got in zip(targets, remote.read_ranges(path, ranges), strict=True):
+        wanted = list(parts)
+        ranges = [(at, at + len(target)) for at, target in wanted]
+        for (_, target), got in zip(wanted, remote.read_ranges(path, ranges), strict=True):
             target[:] = got
         return True
     with open(path, "rb", buffering=0) as file:
-        for at, target in zip(offsets, targets, strict=True):
+        for at, target in parts:
             file.seek(at)
             if _fill(file, target) < len(target):
                 return False

@@ -104,8 +104,8 @@ class RawArray:
             ends = [*firsts[1:], len(starts)]
             offsets = (self._offset + starts[firsts] * self._stored.itemsize).tolist()
             each, target = count * self._stored.itemsize, block.reshape(-1).view(np.uint8).data
-            parts = [target[each * first : each * after] for first, after in zip(firsts, ends, strict=True)]
-            if not read_into(self._path, offsets, parts):
+            parts = (target[each * first : each * after] for first, after in zip(firsts, ends, strict=True))
+            if not read_into(self._path, zip(offsets, parts, strict=True)):
                 raise InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
         if not self._bfloat16:
             return block
