@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-
 # run_all.py names a file here, and reads the rows from it.
 ROWS = "NEARID_BENCHMARK_ROWS"
 

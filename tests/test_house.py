@@ -22,7 +22,7 @@ STOREYS = (
 # Folders whose folders are rooms.
 FLOORS = ("questions", "lab")
 # Loaded where they are needed, by the rooms that need them.
-TORCH = ("questions/extract", "questions/lipschitz", "callbacks", "lab")
+TORCH = ("engines/torch_engine", "questions/extract", "questions/lipschitz", "callbacks", "lab")
 
 
 def room(parts):
