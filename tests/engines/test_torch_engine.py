@@ -81,7 +81,7 @@ def test_a_comparison_finds_the_same() -> None:
     here, there = (nearid.compare(x, y, engine=engine, permutations=19) for engine in ("local", "torch"))
     assert here.verdict.group == there.verdict.group == "rigid"
     np.testing.assert_allclose(
-        [each.r2 for each in there.groups.values()], [each.r2 for each in here.groups.values()], atol=1e-5
+        [each.r2.value for each in there.groups.values()], [each.r2.value for each in here.groups.values()], atol=1e-5
     )
 
 
