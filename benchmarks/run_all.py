@@ -47,7 +47,7 @@ SCRIPTS = {
     "ica": Script("--rows 50000 --columns 128 --data well,mild", "--rows 3000 --columns 6 --data well"),
     "sampling": Script("", "--size 256 --draws 500"),
     "renderer": Script("", "--size 500 --side 32 --loop 5"),
-    "training": Script("--batch 1024 --seconds 2", "--batch 128 --kinds dot --encoders small --seconds 0.1"),
+    "training": Script("--batch 1024 --seconds 2", "--batch 128 --kinds sphere --encoders small --seconds 0.1"),
     "extract": Script("--images 2000 --flat 0", "--images 100 --repeats 1 --flat 0", data="cifar10"),
     "lipschitz": Script("--peer-points 10", "--points 20 --peer-points 2", data="mnist_vaes"),
 }
