@@ -1,7 +1,7 @@
 """Run every benchmark, and write the table of figures in docs/benchmarks.md.
 
-usage: python benchmarks/run_all.py            at most 30 minutes on 2 cores; writes docs/benchmarks.md
-       python benchmarks/run_all.py --quick    about a minute, with tiny inputs; prints the table
+usage: python benchmarks/run_all.py            chosen for 30 minutes on 2 cores (not yet timed); writes docs/benchmarks.md
+       python benchmarks/run_all.py --quick    with tiny inputs, meant to take a minute; prints the table
        python benchmarks/run_all.py --only ica,score
 
 A script that fails, or lacks data or a peer, is listed with the reason. The others continue.
