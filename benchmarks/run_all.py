@@ -1,6 +1,6 @@
 """Run every benchmark, and write the table of figures in docs/benchmarks.md.
 
-usage: python benchmarks/run_all.py            chosen for 30 minutes on 2 cores (not yet timed); writes docs/benchmarks.md
+usage: python benchmarks/run_all.py            chosen for 30 minutes on 2 cores, not yet timed; writes the page
        python benchmarks/run_all.py --quick    with tiny inputs, meant to take a minute; prints the table
        python benchmarks/run_all.py --only ica,score
 
