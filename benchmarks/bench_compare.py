@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from measure import PeakMemory, processor_timed, timed
+from measure import PeakMemory, processor_timed, row, timed
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import LinearRegression
@@ -109,11 +109,14 @@ def main() -> None:
             print(f"    ratio of the best: {best / single:.2f} to float32, {best / double:.2f} to float64 (asked: 2.5)")
         print(f"  peak memory above imports: {memory.megabytes:.0f} MB (asked: 600)")
 
+        row(f"compare, two files, {n:,} x {d} float32; the limit is one float32 product", ours=best, limit=single)
+
         m = min(asked.peer_rows, n)
         x, y = (np.load(p, mmap_mode="r")[:m].copy() for p in paths)
         ours, found = timed(lambda: compare(x, y), repeats=2)
         theirs, errors = timed(lambda: plain_script(x, y, assign(m, 5, 0)), repeats=1)
         print(f"\n{m:,} x {d} in memory: plain script {theirs:.2f} s, compare {ours:.2f} s, ratio {theirs / ours:.1f}")
+        row(f"compare, in memory, {m:,} x {d}", ours=ours, peer=theirs, by="scipy and scikit-learn")
         print("  (the script has no diameter, chance, interval, CCA, SVCCA, CKA or verdict)")
         for name, error in errors.items():
             mine = found.groups[name].epsilon.value * found.diameter.lower
@@ -132,6 +135,7 @@ def main() -> None:
         ours, found = timed(lambda points=points: diameter(points), repeats=3)
         theirs, value = timed(lambda points=points: all_pairs(points), repeats=2)
         gap = abs(found.lower / value - 1)
+        row(f"diameter, {name}", ours=ours, peer=theirs, by="all pairs")
         print(f"  {name}: {ours:.3f} s against {theirs:.3f} s, ratio {theirs / ours:.1f}, relative gap {gap:.1e}")
 
 

@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 import torch
-from measure import PeakMemory
+from measure import PeakMemory, row
 
 from nearid import extract
 from nearid.lab.data.cifar10_resnets import weights_file
@@ -77,6 +77,14 @@ def main() -> None:
                 print(f"ratio {wall / base[-1][0]:.3f} (asked: 1.15), processor {busy / base[-1][1]:.3f};", end=" ")
                 print(f"{len(list(out.glob('*'))) - 2} layers, {written(out) / 1e6:.1f} MB written", flush=True)
         for name, found in times.items():
+            means = [median(each[1] for each in runs) for runs in (found, base)]
+            row(
+                f"extract, {len(pixels):,} images, {name}",
+                ours=means[0],
+                peer=means[1],
+                by="forward loop",
+                unit="core s",
+            )
             usual = [median(t[k] / b[k] for t, b in zip(found, base, strict=True)) for k in (0, 1)]
             print(f"  median ratio, {name}: wall {usual[0]:.3f} (asked: 1.15), processor {usual[1]:.3f}", flush=True)
         # The watch on memory takes time itself, so that this is apart.

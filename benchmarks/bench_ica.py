@@ -2,6 +2,7 @@
 
 usage: python benchmarks/bench_ica.py [--rows 222000] [--columns 384] [--data well,mild,strong,patches]
                                       [--peers sklearn32,sklearn64,picard] [--seeds 1] [--log results.jsonl]
+                                      [--engine torch:cuda]         the engine of nearid
        python benchmarks/bench_ica.py --stream [--rows 2000000]      a short fit, from a file and from RAM
 
 Data:
@@ -34,7 +35,7 @@ from typing import Any, ClassVar
 from unittest.mock import patch
 
 import numpy as np
-from measure import PeakMemory
+from measure import PeakMemory, row
 from scipy.optimize import linear_sum_assignment
 
 import nearid
@@ -126,8 +127,8 @@ class CountedPart(passes.Part):
         return super().of(y, contrast, with_values, with_bends)
 
 
-# Columns of the rows at hand.
-COLUMNS = [0]
+# Columns of the rows at hand, and the engine of nearid.
+COLUMNS, ENGINE = [0], ["local"]
 
 
 def ours(x: np.ndarray, tol: float, seed: int) -> tuple[np.ndarray, int]:
@@ -135,12 +136,12 @@ def ours(x: np.ndarray, tol: float, seed: int) -> tuple[np.ndarray, int]:
     COLUMNS[0] = x.shape[1]
     CountedPart.multiplied.clear()
     with patch.object(passes, "Part", CountedPart), patch.object(held, "Part", CountedPart):
-        fit = nearid.ICA(tol=tol, random_state=seed).fit(x)
+        fit = nearid.ICA(tol=tol, random_state=seed, engine=ENGINE[0]).fit(x)
     return fit.components_, fit.n_iter_
 
 
 def pass_equivalents(x: np.ndarray) -> float:
-    """What the last fit of nearid multiplied, in passes over all rows."""
+    """What the last fit of nearid multiplied with numpy, in passes over all rows."""
     return sum(CountedPart.multiplied) / (2 * len(x) * x.shape[1] ** 2)
 
 
@@ -176,6 +177,8 @@ def compare(data: str, n: int, k: int, peers: list[str], seeds: int, log: Path |
         base: dict[str, Any] | None = None
         for name in ["nearid", *peers]:
             key = {"data": data, "shape": list(x.shape), "seed": seed, "run": name, "tol": TOL[data]}
+            if name == "nearid" and ENGINE[0] != "local":
+                key["engine"] = ENGINE[0]
             found = next((r for r in known if key.items() <= r.items()), None)
             if found is None:
                 function, dtype = RUNS[name]
@@ -194,6 +197,15 @@ def compare(data: str, n: int, k: int, peers: list[str], seeds: int, log: Path |
                     with log.open("a") as file:
                         file.write(json.dumps(found) + "\n")
             base = base or found
+            if name != "nearid":
+                shape = f"{len(x):,} x {x.shape[1]}"
+                row(
+                    f"ICA, {data}, {shape}",
+                    ours=base["core_seconds"],
+                    peer=found["core_seconds"],
+                    by=name,
+                    unit="core s",
+                )
             times, cores = (found[t] / base[t] for t in ("seconds", "core_seconds"))
             print(
                 f"{data:8s} {name:10s} {found['seconds']:8.1f} s {found['core_seconds']:8.1f} core s "
@@ -245,8 +257,10 @@ def main() -> None:
     parser.add_argument("--peers", default="sklearn32,sklearn64,picard")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--log", type=Path)
+    parser.add_argument("--engine", default="local")
     parser.add_argument("--stream", action="store_true")
     given = parser.parse_args()
+    ENGINE[0] = given.engine
     if given.stream:
         stream(given.rows or 2_000_000, given.columns)
         return

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from measure import row
 
 from nearid import lipschitz
 from nearid.questions.extract.weights import load_decoder
@@ -87,6 +88,8 @@ def main() -> None:
             differences.append(np.abs(found.sampled.values[:few] / constants - 1).max())
             differences.append(np.abs(exact.sampled.values[:few] / constants - 1).max())
         ratios.append(np.min(list(seconds.values()), axis=0) / ours)
+        least = float(min(each[1] for each in seconds.values()))
+        row(f"Lipschitz, {name}, {n:,} points", ours=float(ours[1]), peer=least, by="torch, one by one", unit="core s")
         told = ", ".join(f"{peer} {said(s)}" for peer, s in seconds.items())
         print(f"{name}: nearid {said(ours)}, with all singular values {said(whole)}; {told}")
         print(f"  ratio {ratios[-1][0]:.1f} ({ratios[-1][1]:.1f})")

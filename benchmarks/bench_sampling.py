@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from measure import timed
+from measure import row, timed
 from scipy.special import ive
 
 from nearid.lab.processes.mixing import draw_mixing, least_condition
@@ -67,12 +67,14 @@ def main() -> None:
         loop, plain = timed(lambda c=centres, k=kappa, r=rng: vmf_by_rows(c, k, r), repeats=2)
         cosines = [float(np.sum(p * centres, axis=1).mean()) for p in (found, plain)]
         exact = ive(n / 2, kappa) / ive(n / 2 - 1, kappa)
+        row(f"von Mises-Fisher, {size:,} x {n}, kappa {kappa:g}", ours=ours, peer=loop, by="loop over rows")
         print(f"  kappa {kappa:g}: ours {1e3 * ours:.2f} ms, loop {1e3 * loop:.0f} ms, ratio {loop / ours:.0f}")
         print(f"    mean cosine: ours {cosines[0]:.4f}, loop {cosines[1]:.4f}, exact {exact:.4f}")
 
     print(f"least condition number of {draws:,} draws, {n} x {n}")
     ours, found = timed(lambda: least_condition(n, np.random.default_rng(0), draws=draws), repeats=3)
     loop, plain = timed(lambda: condition_by_draws(n, draws, np.random.default_rng(0)))
+    row(f"least condition number of {draws:,} draws", ours=ours, peer=loop, by="loop over draws")
     print(f"  ours {ours:.3f} s ({found:.6f}), loop {loop:.2f} s ({plain:.6f}), ratio {loop / ours:.1f}")
     seconds, _ = timed(lambda: draw_mixing(n, 3, np.random.default_rng(0), draws=draws))
     print(f"  a mixing of 3 layers by that rule, the search included: {seconds:.2f} s")

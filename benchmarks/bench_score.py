@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import PeakMemory
+from measure import PeakMemory, row
 
 from nearid.folds import assign
 from nearid.measures.dci import dci
@@ -101,6 +101,7 @@ def bench_infomec(n: int, repeats: int) -> None:
     latents, factors = rows(n)
     wall, core, (nmi, explicitness) = best(lambda: ours(latents, factors), repeats)
     peer_wall, peer_core, (peer_nmi, peer_explicitness) = best(lambda: sklearns(latents, factors), repeats)
+    row(f"InfoMEC, {n:,} rows", ours=core, peer=peer_core, by="scikit-learn", unit="core s")
     print(f"infomec  nearid   {wall:7.3f} s {core:7.3f} core s")
     print(f"infomec  sklearn  {peer_wall:7.3f} s {peer_core:7.3f} core s")
     print(
@@ -129,6 +130,7 @@ def bench_dci(n: int) -> None:
     wall, core, found = best(lambda: dci(latents, factors), 1)
     print(f"dci      nearid   {wall:7.2f} s {core:7.2f} core s  informativeness {found.informativeness:.4f}")
     peer_wall, peer_core, accuracy = best(lambda: boosted(latents, factors), 1)
+    row(f"DCI, {n:,} rows", ours=core, peer=peer_core, by="scikit-learn", unit="core s")
     print(f"dci      sklearn  {peer_wall:7.2f} s {peer_core:7.2f} core s  informativeness {accuracy:.4f}")
     print(f"dci      ratio    {peer_wall / wall:7.1f}   {peer_core / core:7.1f}")
 
@@ -159,6 +161,7 @@ def bench_mcc(n: int, d: int = 128, m: int = 10) -> None:
 
         with PeakMemory() as memory:
             peer_wall, peer_core, value = best(plain, 1)
+        row(f"MCC of a file, {n:,} x {d}", ours=core, peer=peer_core, by="numpy", unit="core s")
         print(f"mcc      numpy    {peer_wall:7.2f} s {peer_core:7.2f} core s  in sample {value:.4f}, ", end="")
         print(f"peak {memory.megabytes:.0f} MB more")
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from measure import PeakMemory
+from measure import PeakMemory, row
 from torch import Tensor
 from torch.nn import functional
 
@@ -131,6 +131,13 @@ def measure(batch: int, n: int, kind: str, encoders: list[str], seconds: float) 
     times = least(alone, seconds)
     for name, (wall, core), used in zip(losses, times, megabytes, strict=True):
         print(f"{batch:5d} {kind:7s}{name:7s} loss {wall * 1e3:8.1f} ms ({core * 1e3:8.1f})   {used:6.0f} MB")
+    row(
+        f"loss and gradient, {kind}, batch {batch:,}",
+        ours=times[0][1],
+        peer=times[1][1],
+        by="plain torch",
+        unit="core s",
+    )
     wall, core = (b / a for a, b in zip(*times, strict=True))
     print(
         f"{batch:5d} {kind:7s}ratio   loss {wall:8.1f}    ({core:8.1f})   largest difference of gradients {gap:.0e}",

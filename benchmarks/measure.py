@@ -1,12 +1,36 @@
-"""What the benchmarks share: a stopwatch and a watch on memory."""
+"""What the benchmarks share: a stopwatch, a watch on memory, and rows of figures for the page of `run_all.py`."""
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+# run_all.py names a file here, and reads the rows from it.
+ROWS = "NEARID_BENCHMARK_ROWS"
+
+
+def row(
+    what: str, *, ours: float, peer: float | None = None, by: str = "", limit: float | None = None, unit: str = "s"
+) -> dict[str, Any]:
+    """Record one line of docs/benchmarks.md, and return it. Without `run_all.py` nothing is recorded.
+
+    Parameters
+    ----------
+    what : str
+        What was measured, with its size.
+    ours, peer, limit : float
+        Figures of nearid, of the peer that `by` names, and of the bound that the machine sets, all in the same unit.
+    """
+    made = {"what": what, "ours": ours, "peer": peer, "by": by, "limit": limit, "unit": unit}
+    if os.environ.get(ROWS):
+        with open(os.environ[ROWS], "a") as file:
+            file.write(json.dumps(made) + "\n")
+    return made
 
 
 def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:

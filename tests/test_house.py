@@ -93,8 +93,10 @@ def test_rooms_do_not_import_in_circles():
 @pytest.mark.parametrize("module", ["torch", "transformers", "lightning"])
 def test_torch_stays_where_networks_run(module):
     strays = [f"{path}" for path, here, parts, _ in imports() if parts[0] == module and not here.startswith(TORCH)]
-    # Tensors that a user hands over, and files of torch, are read without it being imported first.
-    assert [s for s in strays if not s.startswith("arrays/")] == []
+    # Tensors that a user hands over, and files of torch, are read without it being imported first. Of the engines, one
+    # file runs on a device of torch.
+    elsewhere = [s for s in strays if not s.startswith("arrays/")]
+    assert elsewhere == ["engines/torch_engine.py"] * (len(elsewhere) if module == "torch" else 0)
 
 
 def test_every_file_has_a_subject():

@@ -16,6 +16,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 from nearid.engines.base import Engine, held_nodes
+from nearid.engines.device import current_device
 from nearid.engines.local import LOCAL, blocks, ordered_map
 from nearid.moments import Floats, Moments, PairMoments, total
 
@@ -482,8 +483,9 @@ def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]
 
 def _products(z: Floats) -> Floats:
     # Values whose products leave float64 are refused by name when the pass is over.
+    device = current_device()
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(z.T @ z, dtype=np.float64)
+        return np.asarray(z.T @ z if device is None else device.gram(z), dtype=np.float64)
 
 
 def _add(into: Sums, part: Sums) -> Sums:

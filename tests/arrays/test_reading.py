@@ -29,9 +29,9 @@ def test_links_that_lead_nowhere(tmp_path: Path, opened: Any) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("address", ["https://example.com/x.npy", "s3://bucket/x.npy"])
-def test_addresses_are_no_paths(opened: Any, address: str) -> None:
-    with pytest.raises(InputError, match=f"^{address} is an address.*Download it first"):
+@pytest.mark.parametrize("address", ["https://example.com/x.csv", "s3://bucket/x.h5"])
+def test_formats_that_are_not_read_from_addresses(opened: Any, address: str) -> None:
+    with pytest.raises(InputError, match=rf"^{address} cannot be read.*\.npy, \.parquet, \.zarr.*download the file"):
         opened(address)
 
 

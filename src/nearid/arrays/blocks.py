@@ -3,23 +3,20 @@
 import os
 from collections.abc import Sequence
 from copy import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nearid.arrays.derived import SelectedColumns
-from nearid.arrays.formats.registry import format_of
 from nearid.arrays.labels import row_blocks
 from nearid.arrays.memory import is_a, is_count, labels
 from nearid.arrays.names import few, nearest
 from nearid.arrays.pair import as_levels_of, pair_rows
-from nearid.arrays.paths import known_format, split_key
+from nearid.arrays.paths import format_at, is_there, known_format, name_of, place_of, split_key, whole
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import Columns, notes_without
 from nearid.base.errors import InputError
-from nearid.base.files import local_path
 
 # The value of `blocks` that means: the rows have no blocks.
 NONE = "none"
@@ -69,7 +66,7 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
                 each if values is None else _without(_labelled(each, values), blocks)
                 for each, (_, values) in zip(bare, held, strict=True)
             ]
-        if not os.path.exists(split_key(blocks)[0]):
+        if not is_there(split_key(blocks)[0]):
             features = {name for each in rows for name in each.columns or ()}
             # Features come last, because there may be thousands of them.
             names = sorted(dict.fromkeys(name for known, _ in held for name in known), key=features.__contains__)
@@ -160,11 +157,11 @@ def beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
         return list(rows.origin.values), rows.origin.values.get(wanted)
     if not isinstance(rows.origin, str):
         return _in_table(rows.name, rows.origin, wanted)
-    known = format_of(Path(rows.origin))
+    known = format_at(rows.origin)
     if known is None:  # the file no longer exists
         return [], None
     with reached(rows.origin):
-        return known.beside(rows.origin, os.path.basename(rows.origin), wanted)
+        return known.beside(rows.origin, name_of(place_of(rows.origin)), wanted)
 
 
 def _in_table(name: str, frame: Any, wanted: str) -> tuple[list[str], Any]:
@@ -186,13 +183,13 @@ def _in_table(name: str, frame: Any, wanted: str) -> tuple[list[str], Any]:
 
 def _in_file(source: str | os.PathLike[str]) -> Any:
     """Return the column of a file that is named after the path (FILE:COLUMN), or the only column."""
-    path, column = split_key(local_path(source))
-    with reached(path):
-        names, values = known_format(path).beside(os.path.abspath(path), path.name, column)
+    place, column = split_key(place_of(source))
+    with reached(place):
+        names, values = known_format(place).beside(whole(place), name_of(place), column)
     if values is None:
         held = f"Its columns: {few(map(repr, names))}." if any(names) else "It has no named columns."
         expected = f"has no column {column!r}" if column else "does not hold exactly one column with one block per row"
-        raise InputError(f"{path.name} was given as blocks, but it {expected}. {held} Write FILE:COLUMN.")
+        raise InputError(f"{name_of(place)} was given as blocks, but it {expected}. {held} Write FILE:COLUMN.")
     return values
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.hdf5 import open_cells, opened
-from nearid.arrays.formats.registry import Contents, format_of
+from nearid.arrays.formats.registry import Contents, Format
 from nearid.arrays.memory import as_numpy, index_ids, is_a, labels, names_index
 from nearid.arrays.names import few
 from nearid.arrays.open import open_rows
+from nearid.arrays.paths import Place, format_at, known_format, name_of, place_of, whole
 from nearid.arrays.reading import FileState, damage_told, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.arrays.tables import (
@@ -89,15 +90,13 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if is_annotated(source):
         return _obs(source, ids)
     if isinstance(source, str | os.PathLike):
-        path = local_path(source)
-        if not os.path.isfile(path):
+        place = place_of(source)
+        if isinstance(place, str):
+            known_format(place)
+        elif not os.path.isfile(place):
             return None
-        with reached(path):
-            path.open("rb").close()
-            state = FileState(str(path))
-            table = _file(path, ids)
-            state.check(path.name)
-            return table
+        with reached(place):
+            return _unchanged(place, ids)
     if is_a(source, "pandas", "DataFrame"):
         return _frame(source, name or "table", ids)
     if is_a(source, "pandas", "Series"):
@@ -120,27 +119,39 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     return columns_by_place(source, name or "array", ids)
 
 
-def _file(path: Path, ids: str | None) -> Columns | None:
+def _unchanged(place: Place, ids: str | None) -> Columns | None:
+    """Return the columns of a file that does not change while it is read."""
+    known, absolute, name = format_at(whole(place)), whole(place), name_of(place)
+    if known is not None and known.is_folder:
+        return None
+    if isinstance(place, Path):
+        place.open("rb").close()
+    state = FileState(absolute)
+    table = _file(known, absolute, name, ids)
+    state.check(name)
+    return table
+
+
+def _file(known: Format | None, path: str, name: str, ids: str | None) -> Columns | None:
     """Return the columns of a table, of several one-dimensional arrays, or of one array with fields or text."""
-    known, whole = format_of(path), os.path.abspath(path)
     if known is None or (known.columns is None and known.contents is None):
         return None
     if known.columns is not None:
-        return known.columns(whole, path.name, ids)
-    contents = known.contents_of(whole, path.name)
+        return known.columns(path, name, ids)
+    contents = known.contents_of(path, name)
     if list(contents.entries) != [""]:
         if not contents.entries:
             return None
         if any(len(entry.shape) != 1 for entry in contents.entries.values()):
-            return _matrix_and_columns(contents, path.name, ids)
-        return columns_of(path.name, {entry: as_numpy(contents.array(entry)) for entry in contents.entries}, ids)
+            return _matrix_and_columns(contents, name, ids)
+        return columns_of(name, {entry: as_numpy(contents.array(entry)) for entry in contents.entries}, ids)
     shape, dtype = contents.entries[""]
     if isinstance(dtype, str) or (not dtype.names and len(shape) != 1 and dtype.kind not in "OSUT"):
         return None
     array = as_numpy(contents.array(""))
     if array.dtype.names:
-        return columns_of(path.name, {field: array[field] for field in array.dtype.names}, ids)
-    return columns_by_place(array, path.name, ids)
+        return columns_of(name, {field: array[field] for field in array.dtype.names}, ids)
+    return columns_by_place(array, name, ids)
 
 
 def _matrix_and_columns(contents: Contents, name: str, ids: str | None) -> Columns | None:
@@ -206,7 +217,8 @@ def _common_index(name: str, columns: dict[Any, Any]) -> Any:
 def is_annotated(source: Any) -> bool:
     """Return whether a source is an AnnData object or an .h5ad file."""
     if isinstance(source, str | os.PathLike):
-        return Path(source).suffix.lower() == ".h5ad" and os.path.isfile(local_path(source))
+        place = place_of(source)
+        return isinstance(place, Path) and place.suffix.lower() == ".h5ad" and place.is_file()
     return is_a(source, "anndata", "AnnData")
 
 

@@ -1,6 +1,5 @@
 """Feature columns of a table, chosen by patterns, and columns that look like metadata."""
 
-import os
 import re
 import shlex
 from collections import Counter
@@ -15,6 +14,7 @@ from nearid.arrays.derived import SelectedColumns
 from nearid.arrays.names import few, nearest
 from nearid.arrays.pair import Pair
 from nearid.arrays.rows import Rows
+from nearid.arrays.storage import state_of
 from nearid.arrays.tables import Columns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
@@ -148,7 +148,7 @@ def _may_name_rows(rows: Rows) -> list[str]:
 def _soon_read(rows: Rows) -> bool:
     """Return whether a column is quick to read. Files of text must be read completely for one column."""
     text = isinstance(rows.origin, str) and ".parquet" not in rows.origin
-    return not text or os.path.getsize(rows.origin) <= MOST_TEXT
+    return not text or state_of(rows.origin).size <= MOST_TEXT
 
 
 def _shared(pair: Pair) -> list[Alert]:

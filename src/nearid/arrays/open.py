@@ -13,11 +13,10 @@ from nearid.arrays.formats.layers import name_rows
 from nearid.arrays.memory import MemoryRows, TensorRows, as_numpy, is_a, open_array, open_frame, open_polars
 from nearid.arrays.metadata import choose_columns
 from nearid.arrays.names import refuse_names, whole_name
-from nearid.arrays.paths import known_format, open_contents, split_key
+from nearid.arrays.paths import Place, is_there, known_format, name_of, open_contents, place_of, split_key, whole
 from nearid.arrays.reading import FileState, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
-from nearid.base.files import local_path
 from nearid.base.options import checked
 
 
@@ -37,8 +36,10 @@ def open_rows(
     Parameters
     ----------
     source : array-like, tensor, DataFrame or Series (pandas or polars), AnnData, str, os.PathLike or Rows
-        What to open. The suffix of a file determines its format. From a folder that `extract` wrote, one layer is
-        opened. A key may also follow the path, as in "model.pt:fc.weight". Rows that are already open keep their data.
+        What to open. The suffix of a file determines its format. A file of type .npy, .parquet or .zarr may be at an
+        address that begins with s3://, gs://, https:// or memory:// (extra `remote`). From a folder
+        that `extract` wrote, one layer is opened. A key may also follow the path, as in "model.pt:fc.weight". Rows
+        that are already open keep their data.
     key : str, optional
         The array to read if a file holds several: the entry of an archive, the path of a dataset, the dotted name of
         a nested entry, the list column of a parquet file, or the layer of an extraction. For AnnData and .h5ad files
@@ -89,7 +90,7 @@ def open_rows(
 
 def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Rows:
     if isinstance(source, str | os.PathLike):
-        return _open_path(local_path(source), key, ids)
+        return _open_path(place_of(source), key, ids)
     if is_a(source, "torch", "Tensor"):
         refuse_names(name or "tensor", "a tensor", key, ids)
         return TensorRows(name or "tensor", source)
@@ -107,26 +108,24 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
     return open_array(source, name or "array", key, ids)
 
 
-def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
+def _open_path(place: Place, key: str | None, ids: str | None) -> Rows:
     if key is None:
-        path, key = split_key(path)
-    with reached(path):
-        return _open_existing(path, key, ids)
+        place, key = split_key(place)
+    with reached(place):
+        return _open_existing(place, key, ids)
 
 
-def _open_existing(path: Path, key: str | None, ids: str | None) -> Rows:
-    known = known_format(path)
-    # An absolute path, because a worker process in another folder may read the rows.
-    absolute = os.path.abspath(path)
+def _open_existing(place: Place, key: str | None, ids: str | None) -> Rows:
+    known, absolute = known_format(place), whole(place)
     state = None if known.is_folder else FileState(absolute)
-    rows = known.open(absolute, path.name, key, ids)
+    rows = known.open(absolute, name_of(place), key, ids)
     if state is not None:
         state.check(rows.name)
         if not isinstance(rows, MemoryRows):
             rows.file_state = state
     # A file in a format that `extract` writes may be one layer of an extraction, which keeps the ids in another file.
-    if known.writes:
-        name_rows(rows, path)
+    if known.writes and isinstance(place, Path):
+        name_rows(rows, place)
     rows.origin = absolute
     return rows
 
@@ -149,9 +148,9 @@ def read_vector(source: Any, name: str) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def vector_in(path: Path, key: str | None) -> np.ndarray | None:
+def vector_in(path: Place, key: str | None) -> np.ndarray | None:
     """Return the named array of a file, or its only array; None if the file has no such entry."""
-    if not os.path.isfile(path):
+    if not is_there(path) or os.path.isdir(path):
         return None
     contents = open_contents(path)
     entry = "" if key is None else whole_name(key, contents.names)

@@ -3,11 +3,12 @@
 import difflib
 import errno
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nearid.arrays.storage import state_of
+from nearid.base.addresses import address_of, public
 from nearid.base.errors import InputError
 from nearid.base.files import shown
 
@@ -18,15 +19,15 @@ def reached(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{shown(path)} could not be read: {error.strerror or error}.") from None
+        raise InputError(f"{shown(public(os.fspath(path)))} could not be read: {error.strerror or error}.") from None
 
 
 def missing(path: Path) -> InputError:
     """Return the error for a path at which there is no file."""
-    address = re.match(r"([A-Za-z][\w+.-]+:)/+(.+)", str(path))
+    address = address_of(path)
     if address:
         return InputError(
-            f"{shown('//'.join(address.groups()))} is an address, but nearid only reads files on this machine. "
+            f"{shown(public(address))} is an address, but this input must be on this machine. "
             "Download it first and give the path of the downloaded file."
         )
     if os.path.islink(path):
@@ -59,19 +60,14 @@ def damage_told(name: str, kind: str, advice: str = "Write or copy it again.") -
 
 
 class FileState:
-    """Size and modification time of a file when it was opened, to detect that the file changes while it is read."""
+    """State of a file or object when it was opened, to detect that it changes while it is read."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._state = path, self._now(path)
-
-    @staticmethod
-    def _now(path: str) -> tuple[int, int]:
-        state = os.stat(path)
-        return state.st_size, state.st_mtime_ns
+        self._path, self._state = path, state_of(path)
 
     def check(self, name: str) -> None:
         """Raise an error if the file has changed since."""
-        if self._now(self._path) != self._state:
+        if state_of(self._path) != self._state:
             raise InputError(
                 f"{name} changed while it was read, so old and new numbers would be mixed. "
                 "Run again when no program writes to it."

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import IO, Any
 
+from nearid.base.addresses import address_of
 from nearid.base.errors import InputError
 from nearid.base.printable import shortened
 
@@ -61,6 +62,8 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
     """Raise an error if `target` is the input or inside it. Inputs may be of the form FILE:ENTRY."""
+    if address_of(source) is not None:
+        return
     # Not Path.resolve, which fails at circular links before Python 3.13.
     written, text = Path(os.path.realpath(target)), os.fspath(source)
     for place in filter(None, (text, text.rpartition(":")[0])):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nearid import __version__
+from nearid.base.addresses import address_of, public
 from nearid.base.jsonable import plain
 
 
@@ -41,7 +42,7 @@ def provenance(options: Mapping[str, Any], inputs: Iterable[tuple[object, Input]
         "nearid": __version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "options": plain(dict(options)),
+        "options": _public(plain(dict(options))),
         "inputs": [described(given, rows) for given, rows in inputs],
         **plain(more),
     }
@@ -59,5 +60,17 @@ def described(given: object, rows: Input) -> dict[str, Any]:
 
 
 def origin_of(given: object) -> str:
-    """Return the origin of an input: the path of a file, or the type of an object."""
-    return os.path.abspath(given) if isinstance(given, str | os.PathLike) else type(given).__name__
+    """Return the origin of an input: the path of a file, an address, or the type of an object."""
+    if not isinstance(given, str | os.PathLike):
+        return type(given).__name__
+    address = address_of(given)
+    return os.path.abspath(given) if address is None else public(address)
+
+
+def _public(value: Any) -> Any:
+    """Return options in which addresses have no passwords and signatures."""
+    if isinstance(value, dict):
+        return {key: _public(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_public(each) for each in value]
+    return public(value) if isinstance(value, str) else value

@@ -205,8 +205,9 @@ def open_engine(engine: str | Engine | None) -> AbstractContextManager[Engine]:
 
     Parameters
     ----------
-    engine : {"local", "dask"}, address, Engine or None
-        None and "local" use this process. "dask" starts a Dask cluster with one process per core of this machine, and
+    engine : {"local", "torch", "dask"}, address, Engine or None
+        None and "local" use this process. "torch", "torch:cuda" and "torch:mps" use it too, with products on this
+        device of torch. "dask" starts a Dask cluster with one process per core of this machine, and
         stops it at the end. An address such as "tcp://127.0.0.1:8786" uses the cluster of the Dask scheduler there.
         Other names are those of `register_engine`. An engine object is used unchanged.
     """
@@ -225,4 +226,5 @@ def open_engine(engine: str | Engine | None) -> AbstractContextManager[Engine]:
 
 
 register_engine("local", lambda _: nullcontext(LOCAL))
+register_engine("torch", lambda name: resolve_name("nearid.engines.torch_engine:open_torch")(name))
 register_engine("dask", lambda address: resolve_name("nearid.engines.cluster:open_cluster")(address))

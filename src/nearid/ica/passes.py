@@ -15,8 +15,10 @@ import numpy as np
 
 from nearid.arrays import Rows
 from nearid.engines.base import Engine
+from nearid.engines.device import current_device
 from nearid.engines.local import LOCAL, blocks
 from nearid.ica.contrast import Contrast
+from nearid.ica.on_device import sums_of
 from nearid.moments import Floats
 
 # Number of rows of a piece. It fits the cache of a core, and is small enough for sums in single precision.
@@ -115,6 +117,13 @@ class Part(NamedTuple):
 
 def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Task) -> Iterator[Part]:
     k = task.turn.shape[1]
+    device = current_device()
+    if device is not None:
+        x = _kept(block, rows, kept)
+        sums = sums_of(x, task, device)
+        if sums is not None:
+            yield Part(len(x), *sums)
+            return
     whole = Part(0, np.zeros((1 + task.with_bends, k, k)), np.zeros((2, k)))
     for x in _pieces(block, rows, kept, task.origin):
         y = x @ task.turn
@@ -125,11 +134,15 @@ def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Tas
 
 def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin: Floats) -> Iterator[Floats]:
     """Yield centred pieces of a block, each a new array in the precision of the origin."""
-    x = rows.read(*block)
-    if kept is not None:
-        x = x[kept[slice(*block)]]
+    x = _kept(block, rows, kept)
     size = min(max(64, PIECE_BYTES // (origin.itemsize * x.shape[1])), PIECE_ROWS)
     return (np.subtract(x[a : a + size], origin, dtype=origin.dtype) for a in range(0, len(x), size))
+
+
+def _kept(block: tuple[int, int], rows: Rows, kept: np.ndarray | None) -> Floats:
+    """Return the rows of a block that are in use."""
+    x = rows.read(*block)
+    return x if kept is None else x[kept[slice(*block)]]
 
 
 def add_parts(into: Part, part: Part) -> Part:

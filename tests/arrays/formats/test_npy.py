@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from nearid.arrays import open_rows
-from nearid.arrays.formats import npy as module
+from nearid.arrays import open_rows, storage
 from nearid.arrays.formats.npy import read_npy
 from nearid.base import limits as memory
 from nearid.base.errors import InputError
@@ -299,8 +298,8 @@ def test_rows_that_follow_each_other_are_read_as_one(tmp_path, monkeypatch):
     x = np.arange(60.0).reshape(20, 3)
     np.save(tmp_path / "x.npy", x)
     rows, reads = open_rows(tmp_path / "x.npy"), []
-    fill = module._fill
-    monkeypatch.setattr(module, "_fill", lambda file, target: reads.append(len(target)) or fill(file, target))
+    fill = storage._fill
+    monkeypatch.setattr(storage, "_fill", lambda file, target: reads.append(len(target)) or fill(file, target))
     taken = np.array([2, 3, 4, 9, 11, 12, 12, 1])
     np.testing.assert_array_equal(rows.take(taken), x[taken])
     assert reads == [72, 24, 48, 24, 24]

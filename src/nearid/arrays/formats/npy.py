@@ -17,6 +17,7 @@ from nearid.arrays.formats.registry import Contents, Format
 from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
+from nearid.arrays.storage import opened, read_into, state_of
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory, readable
 
@@ -27,6 +28,7 @@ class RawArray:
     Parameters
     ----------
     path : str
+        A path, or an address.
     offset : int
         Position of the first number in bytes.
     stored : numpy.dtype
@@ -59,7 +61,7 @@ class RawArray:
     def checked(self) -> RawArray:
         """Return the array, or raise an error if the file is shorter than the shape requires."""
         promised = math.prod(self.shape) * self._stored.itemsize
-        held = max(os.path.getsize(self._path) - self._offset, 0)
+        held = max(state_of(self._path).size - self._offset, 0)
         if promised > held or min(self.shape, default=0) < 0:
             raise InputError(
                 f"{self.name} declares the shape {self.shape} ({readable(promised)}) but holds {readable(held)}: "
@@ -102,11 +104,9 @@ class RawArray:
             ends = [*firsts[1:], len(starts)]
             offsets = (self._offset + starts[firsts] * self._stored.itemsize).tolist()
             each, target = count * self._stored.itemsize, block.reshape(-1).view(np.uint8).data
-            with open(self._path, "rb", buffering=0) as file:
-                for offset, first, after in zip(offsets, firsts, ends, strict=True):
-                    file.seek(offset)
-                    if _fill(file, target[each * first : each * after]) < each * (after - first):
-                        raise InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
+            parts = (target[each * first : each * after] for first, after in zip(firsts, ends, strict=True))
+            if not read_into(self._path, zip(offsets, parts, strict=True)):
+                raise InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
         if not self._bfloat16:
             return block
         bits: np.ndarray = block.astype(np.uint32)
@@ -127,14 +127,6 @@ class RawRows(Rows):
     def _take(self, indices: np.ndarray) -> np.ndarray:
         taken = self._array.take(indices)
         return super()._take(indices) if taken is None else taken
-
-
-def _fill(file: io.RawIOBase, target: memoryview) -> int:
-    """Read until the target is full or the file ends, because the system returns large pieces in parts."""
-    filled = 0
-    while filled < len(target) and (got := file.readinto(target[filled:])):
-        filled += got
-    return filled
 
 
 class NpyHeader(NamedTuple):
@@ -177,7 +169,7 @@ class NpyContents(Contents):
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
         advice = "Write it again with np.save, or copy it again."
-        with damage_told(name, ".npy file", advice), open(path, "rb") as file:
+        with damage_told(name, ".npy file", advice), opened(path) as file:
             self.header = read_header(file)
             self._offset = file.tell()
 
@@ -190,7 +182,7 @@ class NpyContents(Contents):
 
     def rows(self, entry: str, ids: Any) -> RawRows:
         rows, header = RawRows(self._raw(), ids), self.header
-        held = os.path.getsize(self.path) - self._offset
+        held = state_of(self.path).size - self._offset
         if held > header.size:
             raise InputError(
                 f"{self.name} declares the shape {header.shape} ({readable(header.size)}) but holds {readable(held)}: "
@@ -280,5 +272,5 @@ def check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str) -> tuple[N
     return header, promised
 
 
-NPY = Format((".npy",), NpyContents, header=npy_header)
+NPY = Format((".npy",), NpyContents, header=npy_header, remote=True)
 NPZ = Format((".npz",), NpzContents)

@@ -9,6 +9,7 @@ from nearid.arrays.formats.registry import Format
 from nearid.arrays.names import few, not_found, only
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
+from nearid.arrays.storage import opened
 from nearid.arrays.tables import (
     Columns,
     arrow_columns,
@@ -21,6 +22,7 @@ from nearid.arrays.tables import (
     is_number,
     stored,
 )
+from nearid.base.addresses import address_of
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 
@@ -29,9 +31,7 @@ class ParquetRows(Rows):
     """Numeric columns, or one column of lists, of a parquet file. One row group is in memory at a time."""
 
     def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
-        import pyarrow.parquet
-
-        file = pyarrow.parquet.ParquetFile(path)
+        file = _opened(path)
         self._path = path
         self._metadata = file.metadata
         schema, names = file.schema_arrow, file.schema_arrow.names
@@ -137,9 +137,7 @@ class ParquetRows(Rows):
         return 0 if first is None else len(first)
 
     def _table(self, group: int, columns: list[Any]) -> Any:
-        import pyarrow.parquet
-
-        file = pyarrow.parquet.ParquetFile(self._path, metadata=self._metadata, page_checksum_verification=True)
+        file = _opened(self._path, metadata=self._metadata, page_checksum_verification=True)
         # In pyarrow, a column "a" also selects a nested "a.b", so the columns are selected again.
         return file.read_row_group(group, columns=columns).select(columns)
 
@@ -156,12 +154,22 @@ def open_parquet(path: str, name: str, key: str | None, ids: str | None) -> Parq
         return ParquetRows(path, name, key, ids)
 
 
-def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
-    """Return all columns of a .parquet file; None if some are nested."""
+def _opened(path: str, **options: Any) -> Any:
+    """Return the parquet file at a path or an address."""
     import pyarrow.parquet
 
+    if address_of(path) is None:
+        return pyarrow.parquet.ParquetFile(path, **options)
+    # pyarrow knows the ranges that it needs, and reads neighbouring columns in one request.
+    return pyarrow.parquet.ParquetFile(opened(path, ahead=0), pre_buffer=True, **options)
+
+
+def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
+    """Return all columns of a .parquet file; None if some are nested."""
+    import pyarrow
+
     with damage_told(name, "parquet file"):
-        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        file = _opened(path, page_checksum_verification=True)
         if any(pyarrow.types.is_nested(field.type) for field in file.schema_arrow):
             return None
         size = file.metadata.num_rows * file.metadata.num_columns * 8
@@ -171,10 +179,10 @@ def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
 
 def parquet_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
     """Return the names of the plain columns of a .parquet file, and the values of one."""
-    import pyarrow.parquet
+    import pyarrow
 
     with damage_told(name, "parquet file"):
-        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        file = _opened(path, page_checksum_verification=True)
         names = [field.name for field in file.schema_arrow if not pyarrow.types.is_nested(field.type)]
         column = only(names) if wanted is None else wanted
         if names.count(column) != 1:
@@ -219,4 +227,4 @@ def _is_list(kind: Any) -> bool:
     return bool(nested and is_number(kind.value_type))
 
 
-PARQUET = Format((".parquet",), rows=open_parquet, columns=parquet_columns, column=parquet_column)
+PARQUET = Format((".parquet",), rows=open_parquet, columns=parquet_columns, column=parquet_column, remote=True)

@@ -166,6 +166,8 @@ class Format:
         Whether such a "file" is a folder.
     is_at : callable, optional
         Path -> bool: whether a folder is of this format, judged by its contents.
+    remote : bool
+        Whether `contents`, `rows`, `columns` and `column` also accept an address such as s3://bucket/rows.npy.
 
     Examples
     --------
@@ -188,6 +190,7 @@ class Format:
     weights: bool = False
     is_folder: bool = False
     is_at: Callable[[Path], bool] | None = None
+    remote: bool = False
 
     def open(self, path: str, name: str, key: str | None, ids: str | None) -> Rows:
         """Return the rows of a file of this format."""

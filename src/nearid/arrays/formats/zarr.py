@@ -6,20 +6,26 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.formats.zarr_store import remote_store
 from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
+from nearid.arrays.remote import can_list
 from nearid.arrays.rows import Rows
+from nearid.arrays.storage import opened, state_of
+from nearid.base.addresses import address_of, public
 from nearid.base.errors import InputError
 from nearid.base.files import replacing_folder
 from nearid.base.limits import check_memory
 
 _METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+_LISTED = 100_000  # objects of an array in a store are listed up to this number when it is opened
 _MANY = 1000  # missing chunks are counted up to this number, because a file may declare any number of chunks
 
 
@@ -31,8 +37,11 @@ class ZarrContents(Contents):
         import zarr
 
         with damage_told(name, "zarr directory", "Give the directory that zarr wrote."):
-            _check_metadata(path, name)
-            root = zarr.open(path, mode="r")
+            if address_of(path) is None:
+                _check_metadata(path, name)
+                root = zarr.open(path, mode="r")
+            else:
+                root = zarr.open(remote_store(path), mode="r")
             held = dict(root.members(max_depth=None)) if isinstance(root, zarr.Group) else {"": root}
         self._arrays = {entry: array for entry, array in held.items() if isinstance(array, zarr.Array)}
 
@@ -99,25 +108,52 @@ class ZarrRows(Rows):
     def _read(self, start: int, stop: int) -> np.ndarray:
         block = _values(self._array, self.name, slice(start, stop))
         size = _stored_shape(self._array)[0]
-        for _, path in _files(self._array, range(start // size, -(-stop // size))):
+        files = _files(self._array, range(start // size, -(-stop // size)))
+        if _is_remote(self._array):
+            # The reader itself refuses missing chunks, but does not see those inside a shard.
+            _refuse_missing(self._array, self.name, sum(_missing_in_shard(self._array, *each) for each in files))
+            return block
+        for _, path in files:
             if os.stat(path).st_mtime_ns > self._newest:
                 raise InputError(f"{self.name} changed while it was read. Run again when no program writes to it.")
         return block
+
+
+def _is_remote(array: Any) -> bool:
+    return address_of(array.store_path.store.root) is not None
 
 
 def _check_stored(array: Any, name: str) -> int:
     """Raise an error if an array cannot be read safely and completely; return the time of its newest chunk."""
     with damage_told(name, "zarr array"):
         _refuse_pickle(array, name)
+        _check_chunks(array, name)
+        if _is_remote(array):
+            _check_objects(array, name)
+            return 0
         return _check_files(array, name)
 
 
-def _check_files(array: Any, name: str) -> int:
+def _check_chunks(array: Any, name: str) -> None:
     if min(_stored_shape(array), default=1) < 1:
         raise InputError(
             f"{name} declares chunks of shape {array.chunks}: its metadata are damaged. Write or copy it again."
         )
     check_memory(f"A chunk of {name}", math.prod(_stored_shape(array)) * array.dtype.itemsize, "Use smaller chunks.")
+
+
+def _check_objects(array: Any, name: str) -> None:
+    """Raise an error if objects of an array are missing, where a store can list them and there are not too many."""
+    grid = [-(-n // size) for n, size in zip(array.shape, _stored_shape(array), strict=True)]
+    store = array.store_path.store
+    if math.prod(grid) > _LISTED or not can_list(store.root):
+        return
+    held = store.expect(f"{array.path}/" if array.path else "", math.prod(grid))
+    places = (place for place, path in _files(array) if path.removeprefix(f"{store.root}/") not in held)
+    _refuse_missing(array, name, sum(math.prod(_inner_grid(array, place)) for place in islice(places, _MANY)))
+
+
+def _check_files(array: Any, name: str) -> int:
     missing = newest = 0
     for place, path in _files(array):
         if os.path.isfile(path):
@@ -127,6 +163,11 @@ def _check_files(array: Any, name: str) -> int:
             missing += math.prod(_inner_grid(array, place))
         if missing >= _MANY:
             break
+    _refuse_missing(array, name, missing)
+    return newest
+
+
+def _refuse_missing(array: Any, name: str, missing: int) -> None:
     if missing:
         or_more = " or more" if missing >= _MANY else ""
         raise InputError(
@@ -134,7 +175,6 @@ def _check_files(array: Any, name: str) -> int:
             f"{array.fill_value}: it was not written or copied completely. If those chunks really hold only this "
             "value, write the array again with write_empty_chunks=True."
         )
-    return newest
 
 
 def _refuse_pickle(array: Any, name: str) -> None:
@@ -153,10 +193,10 @@ def _stored_shape(array: Any) -> tuple[int, ...]:
 
 def _files(array: Any, rows: range | None = None) -> Iterator[tuple[tuple[int, ...], str]]:
     """Yield the grid position and the path of every file of an array, or of the files in some rows of the grid."""
-    folder = os.path.join(array.store_path.store.root, array.path)
+    folder = "/".join(filter(None, (str(array.store_path.store.root), array.path)))
     grid = [range(-(-n // size)) for n, size in zip(array.shape, _stored_shape(array), strict=True)]
     for place in _places(grid if rows is None else [rows, *grid[1:]]):
-        yield place, os.path.join(folder, array.metadata.encode_chunk_key(place))
+        yield place, f"{folder}/{array.metadata.encode_chunk_key(place)}"
 
 
 def _places(grid: Sequence[range]) -> Iterator[tuple[int, ...]]:
@@ -183,17 +223,19 @@ def _missing_in_shard(array: Any, place: tuple[int, ...], path: str) -> int:
     names = [step["name"] for step in codec["index_codecs"]]
     if names not in (["bytes"], ["bytes", "crc32c"]):
         raise InputError(
-            f"The shard index of {path} is stored as {names}, which nearid cannot read. Write the array with the "
-            "default index of zarr."
+            f"The shard index of {public(path)} is stored as {names}, which nearid cannot read. Write the array "
+            "with the default index of zarr."
         )
     grid = tuple(shard // chunk for shard, chunk in zip(array.shards, array.chunks, strict=True))
     size, checksum = 16 * math.prod(grid), 4 * (len(names) - 1)
-    with open(path, "rb") as file:
+    with opened(path) as file:
         if codec["index_location"] == "end":
-            file.seek(max(os.path.getsize(path) - size - checksum, 0))
+            file.seek(max(state_of(path).size - size - checksum, 0))
         index = file.read(size)
     if len(index) < size:
-        raise InputError(f"{path} is too short for the index of a shard: it is truncated. Write or copy it again.")
+        raise InputError(
+            f"{public(path)} is too short for the index of a shard: it is truncated. Write or copy it again."
+        )
     inside = np.frombuffer(index, "<u8").reshape(*grid, 2)[tuple(map(slice, _inner_grid(array, place)))]
     return int((inside == np.iinfo(np.uint64).max).all(axis=-1).sum())
 
@@ -279,4 +321,4 @@ def zarr_parts(
         _check_stored(array, target.name)
 
 
-ZARR = Format((".zarr",), ZarrContents, write=write_zarr, parts=zarr_parts, is_folder=True, is_at=is_zarr)
+ZARR = Format((".zarr",), ZarrContents, write=write_zarr, parts=zarr_parts, is_folder=True, is_at=is_zarr, remote=True)

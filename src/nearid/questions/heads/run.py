@@ -12,7 +12,7 @@ import numpy as np
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.open import read_vector, vector_in
-from nearid.arrays.paths import split_key
+from nearid.arrays.paths import name_of, split_key
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
@@ -207,10 +207,10 @@ def _open_head(head: Any, name: str, with_bias: bool) -> _Head:
     if not with_bias or not isinstance(head, str | os.PathLike):
         return _Head(rows, None)
     path = split_key(head)[0]
-    entry = rows.name.removeprefix(f"{path.name}:")
+    entry = rows.name.removeprefix(f"{name_of(path)}:")
     stem = entry.removesuffix("weight")
     bias = vector_in(path, f"{stem}bias") if stem != entry else None
-    return _Head(rows, None if bias is None else read_vector(bias, f"{path.name}:{stem}bias"))
+    return _Head(rows, None if bias is None else read_vector(bias, f"{name_of(path)}:{stem}bias"))
 
 
 def _check_width(head: Rows, features: Rows) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.paths import split_key
+from nearid.arrays.paths import name_of, split_key
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
@@ -80,7 +80,7 @@ class Source:
         if not equals or "/" in name or os.path.exists(text):
             name, rest = "", text
         path, key = split_key(rest.strip())
-        given = name.strip() or path.stem + (f"-{key}" if key else "")
+        given = name.strip() or Path(name_of(path)).stem + (f"-{key}" if key else "")
         return cls(re.sub(r"[^\w.-]+", "_", given), str(path), key)
 
 
