@@ -79,8 +79,8 @@ $(CORE): $(SETUP) | $(PY)
 # own), uv would not see it and load gigabytes of CUDA. So uv brings the rest, and pip completes and checks it.
 $(TEST): $(SETUP) $(CORE) | $(PY)
 	@echo "nearid: installing what the tests need, pinned (torch takes a while) ..."
-	@if $(have_uv); then $(uv_install) -e '.[dev,distributed,boost,anndata]' || true; fi
-	@$(pip_install) -e '.[dev,distributed,boost,anndata,lab,hf,onnx,lightning]'
+	@if $(have_uv); then $(uv_install) -e '.[dev,distributed,remote,boost,anndata]' || true; fi
+	@$(pip_install) -e '.[dev,distributed,remote,boost,anndata,lab,hf,onnx,lightning]'
 	@touch $@
 
 # The reference imports everything that has a page, the callbacks included.
