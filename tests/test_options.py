@@ -9,10 +9,12 @@ import pytest
 from sklearn.base import clone
 
 import nearid
+from nearid.arrays.open import open_rows
 from nearid.base import progress
 from nearid.base.errors import InputError
 from nearid.engines.base import ENGINES
 from nearid.engines.local import LOCAL
+from nearid.ica.model import describe
 
 RNG = np.random.default_rng(0)
 Z = RNG.laplace(size=(40, 3))
@@ -47,6 +49,7 @@ def _reproduce(folder, **options):
 # How to call every public function and method that has one of these options, with a folder for what it writes.
 CALLS = {
     "ICA": lambda folder, **o: nearid.ICA(**o).fit(Z),
+    "ICA.fit_rows": lambda folder, **o: nearid.ICA().fit_rows(open_rows(Z), describe(Z, open_rows(Z)), **o),
     "ICA.transform_to": lambda folder, **o: nearid.ICA().fit(Z).transform_to(Z, folder / "s.npy", overwrite=True, **o),
     "Whitening": lambda folder, **o: nearid.Whitening(**o).fit(Z),
     "Whitening.transform_to": lambda folder, **o: (

@@ -176,6 +176,15 @@ class Cluster(Engine):
                     yield self._result(waiting.popleft())
             while waiting:
                 yield self._result(waiting.popleft())
+        except PassLost:
+            raise
+        except BaseException:
+            from distributed import wait
+
+            # Tasks that have begun go on, and may write. The caller must not remove their folder before they end.
+            with suppress(Exception):
+                wait(list(waiting), timeout=LOOK)
+            raise
         finally:
             waiting.clear()
             sent.clear()

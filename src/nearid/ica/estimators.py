@@ -372,7 +372,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         resume: Checkpoint | None = None,
         keep: Callable[[Checkpoint], object] | None = None,
         tick: Callable[[], object] | None = None,
-        engine: Engine | None = None,
+        engine: str | Engine | None = None,
     ) -> Self:
         """Fit to rows, with checkpoints so that an interrupted fit can continue.
 
@@ -385,8 +385,8 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             Options of `RECORDED` that selected the rows, for the provenance.
         drop_nonfinite, resume, keep, tick
             See `nearid.ica.fit.fit_ica`.
-        engine : Engine, optional
-            An engine that is open. Default: the one of the estimator is opened.
+        engine : {"local", "dask"}, address or Engine, optional
+            Where passes run. Default: the engine of the estimator.
         """
         self._validate_params()
         self.n_features_in_ = rows.shape[1]

@@ -38,7 +38,7 @@ def test_anndata(tmp_path: Path) -> None:
     rows = open_rows(tmp_path / "cells.h5ad", key="obsm/X_pca", ids="obs/_index")
     np.testing.assert_array_equal(rows.read(0, 4), cells.obsm["X_pca"])
     assert rows.ids is not None and rows.ids.tolist() == ["0", "1", "2", "3"]
-    with pytest.raises(InputError, match=r"'X' in cells.h5ad is a sparse matrix.*Store it as a dense"):
+    with pytest.raises(InputError, match=r"X of cells.h5ad is a sparse matrix.*key='X_pca' \(--key X_pca\)"):
         open_rows(tmp_path / "cells.h5ad", key="X")
 
 

@@ -10,6 +10,7 @@ from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import Categories, open_design
 from nearid.questions.deconfound.position import position_shares
 from nearid.questions.deconfound.wells import split_position, well_places
+from nearid.show.terminal import text
 
 
 def test_names_of_wells():
@@ -82,7 +83,7 @@ def test_edges_are_reported_by_the_whole(rng):
     position = by_name.conditions["base"].position
     assert position.share == pytest.approx(by_two.conditions["base"].position.share)
     told = next(a.message for a in by_name.alerts if a.code == "position")
-    assert "of component 0" in told and "position on the plate explains" in str(by_name)
+    assert "of component 0" in told and "position on the plate explains" in text(by_name.view, everything=True)
     assert by_name.to_dict()["conditions"]["base"]["components"]["position"][0] == pytest.approx(position.share[0])
     with pytest.raises(InputError, match="Did you mean 'well'"):
         nearid.deconfound(table, "drug", "plate", position="wel", conditions="base", **quick)

@@ -40,6 +40,7 @@ from nearid.lab.papers.common.recovery import first_views
 from nearid.lab.papers.nelson import sections
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter, Text
+from nearid.show.terminal import text
 
 if TYPE_CHECKING:
     from nearid.questions.deconfound.result import Deconfounding
@@ -178,7 +179,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "each": {
             c: {name: result.mean(c, perturbation=name, **of).mean for name in result.perturbations} for c in CONDITIONS
         },
-        "text": str(result),
+        # Everything, also what a terminal leaves out.
+        "text": text(result.view, everything=True),
         "table": told["scores"],
         **{name: told[name] for name in ("tests", "conditions", "alerts", "perturbations", "provenance")},
     }
