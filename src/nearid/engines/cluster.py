@@ -179,11 +179,10 @@ class Cluster(Engine):
         except PassLost:
             raise
         except BaseException:
-            from distributed import wait
-
             # Tasks that have begun go on, and may write. The caller must not remove their folder before they end.
             with suppress(Exception):
-                wait(list(waiting), timeout=LOOK)
+                for future in waiting:
+                    future.exception(timeout=LOOK)
             raise
         finally:
             waiting.clear()

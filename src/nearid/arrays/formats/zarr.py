@@ -287,15 +287,19 @@ class ZarrPart:
 
     Parameters
     ----------
-    array : zarr.Array
+    folder : str
     """
 
-    def __init__(self, array: Any) -> None:
-        self._array = array
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
 
     def __call__(self, start: int, block: np.ndarray) -> None:
+        import zarr
+
+        # The array itself is not sent: zarr makes its folder where an array arrives, also after the folder was removed.
+        array = zarr.open_array(self._folder, mode="r+").with_config({"write_empty_chunks": True})
         # zarr writes a chunk to a temporary file and renames it, so a process that dies leaves no half of a chunk.
-        self._array[start : start + len(block)] = block
+        array[start : start + len(block)] = block
 
 
 @contextmanager
@@ -314,7 +318,7 @@ def zarr_parts(
             chunks=(rows, shape[1]),
             config={"write_empty_chunks": True},
         )
-        yield ZarrPart(array)
+        yield ZarrPart(str(folder))
         for left in folder.rglob("*.partial"):
             # The temporary file of a process that was killed.
             left.unlink()
