@@ -237,7 +237,7 @@ def test_a_registered_engine_works_wherever_an_engine_is_taken(rng, tmp_path, ne
             assert mine.passes > before and opened[-2:] == ["counting:3", "closed"], name
         done = nearid("compare", "x.npy", "y.npy", "--engine", "counting", "--json")
         assert done.returncode == 0 and opened[-2:] == ["counting", "closed"], done.stderr
-        with pytest.raises(InputError, match='must be "local", "dask", "counting" or the address'):
+        with pytest.raises(InputError, match='must be "local", "torch", "dask", "counting" or the address'):
             compare(x, x, engine="counted")
     finally:
         del ENGINES["counting"]

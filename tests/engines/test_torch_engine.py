@@ -68,7 +68,7 @@ def test_the_products_are_computed_on_the_device(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(torch_engine.TorchDevice, "gram", counted("gram", gram))
     monkeypatch.setattr(passes, "sums_of", counted("sweep", sweep))
-    monkeypatch.setattr("nearid.ica.held.MOST_HELD", 0)
+    monkeypatch.setattr("nearid.ica.fit.MOST_HELD", 0)
     x = drawn("float64")
     fits = [nearid.ICA(engine=engine, random_state=0).fit(x) for engine in ("torch", None)]
     assert counts["gram"] > 0 and counts["sweep"] > 0

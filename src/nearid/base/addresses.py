@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-# pathlib writes s3://bucket as s3:/bucket. A single letter is a drive of Windows.
+# Of these also s3:/bucket is an address, which pathlib writes for s3://bucket. run:/layer names an entry of a file.
+_COMMON = ("s3", "gs", "gcs", "http", "https", "memory")
+# A single letter is a drive of Windows.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}(?=[^/])")
 _IN_TEXT = re.compile(
     r"""(?P<protocol>[A-Za-z][A-Za-z0-9+.-]+://)  # s3://
@@ -22,7 +24,9 @@ def address_of(source: object) -> str | None:
         return None
     text = os.fspath(source)
     found = _ADDRESS.match(text) if isinstance(text, str) else None
-    if found is None or (not text.startswith("://", found.end(1)) and os.path.exists(text)):
+    if found is None:
+        return None
+    if not text.startswith("://", found.end(1)) and (found[1].lower() not in _COMMON or os.path.exists(text)):
         return None
     return f"{found[1].lower()}://{text[found.end() :]}"
 

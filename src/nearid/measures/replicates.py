@@ -104,6 +104,10 @@ class ReplicateSearch:
         if not len(self.queries):
             nothing = np.empty(0)
             return Replicates(float("nan"), float("nan"), {}, {}, {}, self.queries, nothing)
+        if x.shape[1] == 1:
+            # All angles between rows are equal or opposite, so that nearly all ranks are ties.
+            unknown = np.full(len(self.queries), np.nan)
+            return Replicates(float("nan"), float("nan"), {}, {}, {}, self.queries, unknown)
         precision = np.concatenate(list(self._precisions(x)))
         of = self.labels[self.queries]
         codes = np.unique(of)

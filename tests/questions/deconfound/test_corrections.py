@@ -155,3 +155,13 @@ def test_many_rows_are_classified_alike(rng, monkeypatch):
     monkeypatch.setattr("nearid.questions.deconfound.classifiers.HELD_BYTES", 0)
     large = nearid.deconfound(x, labels, plate, conditions="centre", **options)
     assert large.mean("centre").mean == pytest.approx(small.mean("centre").mean, abs=2e-3)
+
+
+def test_every_fold_of_every_batch_is_centred_where_controls_are_drawn(rng):
+    """Also those from which no control was drawn: their rows would stay as they were."""
+    plate = np.repeat([f"p{k}" for k in range(30)], 24)
+    labels = np.tile(["DMSO", "drug"], 360)
+    controls = read_controls(opened(rng.normal(size=(720, 2)), labels, plate), 50, 0)
+    assert len(controls.places) == FOLDS * 30
+    fitted = fit_correction("centre", controls)
+    assert set(fitted.own) == {(batch, fold) for batch in range(30) for fold in range(FOLDS)}

@@ -107,11 +107,23 @@ def test_series_in_different_orders_are_refused_beside_an_array():
         open_design(X, labels, batches.sample(frac=1, random_state=1))
 
 
+def test_a_statistic_of_the_label_is_not_a_feature():
+    """It would tell the label by itself, in every batch."""
+    rng = np.random.default_rng(0)
+    drug, plate = np.repeat(["a", "b", "c"], 20), np.tile(["1", "2", "3", "4"], 15)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=["f1", "f2", "f3"]).assign(drug=drug, plate=plate)
+    table["p_value"] = table["drug"].map({"a": 0.013, "b": 0.21, "c": 0.5})
+    opened = open_design(table, "drug", "plate")
+    assert opened.rows.columns == ("f1", "f2", "f3")
+    assert any("'p_value' (constant within each label)" in alert.message for alert in opened.alerts)
+
+
 def test_columns_that_look_like_metadata_are_told_and_can_be_left_out():
     table = pd.DataFrame(X, columns=["f1", "f2", "f3"]).assign(drug=LABELS, plate=BATCHES, site=[1, 2] * 3, well_row=1)
     d = open_design(table, "drug", "plate")
     (alert,) = [a for a in d.alerts if a.code == "metadata_columns"]
-    assert "left out: 'site' (its name), 'well_row'" in alert.message and "plate" not in alert.message
+    assert "left out: 'site' (its name, constant within each label), 'well_row'" in alert.message
+    assert "plate" not in alert.message
     assert d.rows.columns == ("f1", "f2", "f3")
     for chosen in ({"exclude": "site,well_*"}, {"features": ["f?"]}, {"exclude": ["site", "well_row", "plate"]}):
         d = open_design(table, "drug", "plate", **chosen)

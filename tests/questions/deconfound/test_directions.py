@@ -87,3 +87,8 @@ def test_unbalanced_batches(rng, kind):
     found = batch_components(y, l, b, 0, rng)
     assert np.isfinite(found.batch).all() and np.isfinite(found.vectors).all()
     assert abs(found.vectors[0, found.dropped("auto")[0]]) > 0.9
+
+
+def test_rows_of_one_batch_have_no_batch_components(rng):
+    found = batch_components(rng.normal(size=(30, 4)), np.arange(30) % 3, np.zeros(30, int), None, rng)
+    assert found.vectors.shape == (4, 0) and len(found.dropped("auto")) == len(found.dropped(2)) == 0

@@ -129,9 +129,10 @@ def test_the_headline_answers_biology_or_batch(result):
 def test_the_first_sentence_splits_the_variance(result):
     shares = changed(result, shares=(0.31, 0.22, -0.02, 0.49))
     assert sentences(shares)[0] == (
-        "Variance of the embedding: the batch explains 31% [26, 36], the label 22% [17, 27]. Another 0% [0, 3] could "
-        "be either, because labels and batches occur together. 49% [44, 54] is neither."
+        "Variance of the embedding: the batch explains 31% [26, 36], the label 22% [17, 27]. 49% [44, 54] is neither."
     )
+    both = changed(result, shares=(0.31, 0.22, 0.04, 0.43))
+    assert "Another 4% [0, 9] could be either, because labels and batches occur together." in sentences(both)[0]
     unknown = replace(result, variance=Shares(*[Estimate(np.nan)] * 4))
     assert sentences(unknown)[0] == "Variance: there are too few rows to split it between batch and label."
     # The plate is one column of six, and half of the rest is a label: what was drawn.

@@ -107,9 +107,10 @@ def _variance(result: Deconfounding) -> str:
     batch, label, either, rest = result.variance
     if math.isnan(batch.value):
         return "Variance: there are too few rows to split it between batch and label."
+    unclear = f" Another {share(either)} could be either, because labels and batches occur together."
     return (
-        f"Variance of the embedding: the batch explains {share(batch)}, the label {share(label)}. Another "
-        f"{share(either)} could be either, because labels and batches occur together. {share(rest)} is neither."
+        f"Variance of the embedding: the batch explains {share(batch)}, the label {share(label)}."
+        f"{'' if percent(either.value) == '0%' else unclear} {share(rest)} is neither."
     )
 
 
@@ -173,6 +174,9 @@ def _verdict(result: Deconfounding, test: Paired) -> tuple[str, str]:
         return "cannot be tested: there are too few splits or perturbations", figures
     if test.p_holm < LEVEL:
         return ("helped" if d.value > 0 else "did harm"), figures
+    if d.low > 0 or d.high < 0:
+        # Clear by itself, but not among as many tests.
+        return ("may have helped" if d.low > 0 else "may have done harm"), figures
     if d.high > LITTLE:
         return "may or may not help", figures
     return ("made no difference" if d.low >= -LITTLE else "did not help"), figures
@@ -184,6 +188,13 @@ def _technical(result: Deconfounding) -> str:
     if result.cleaning is not None and result.cleaning.dropped:
         # The components that the cleaned table lacks, which are not the independent ones.
         c, first = result.cleaning, result.cleaning.dropped[0]
+        if isinstance(c.drop, int):
+            # So many were asked for, whatever they follow.
+            asked = f"{len(c.dropped)} of {counted(c.components, 'batch component')}"
+            return (
+                f"Dropped as asked: {asked}. The first has {percent(first.batch)} of the batch and "
+                f"{percent(first.label)} of the label."
+            )
         follow = f"{'follows' if len(c.dropped) == 1 else 'follow'} the batch rather than the label"
         strongest = _strongest(first.component, first.batch, first.label, first.features)
         return f"Technical: {len(c.dropped)} of {counted(c.components, 'batch component')} {follow}. {strongest}"
@@ -194,7 +205,8 @@ def _technical(result: Deconfounding) -> str:
         return "Technical: batch and label cannot be separated, so no component is named technical."
     which = [int(k) for k in np.argsort(-np.nan_to_num(a.batch), kind="stable") if a.technical[k]]
     if not which:
-        return f"Technical: none of {counted(ica.width, 'independent component')} clearly follows the batch."
+        none = f"none of {counted(ica.width, 'independent component')} clearly follows the batch on its own"
+        return f"Technical: {none}. Combinations of columns may: --dry-run shows what -o would drop."
     k = which[0]
     doubt = ""
     if any(ica.doubts) and sum(bool(ica.doubts[j]) for j in which) > len(which) / 2:

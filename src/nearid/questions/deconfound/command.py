@@ -18,7 +18,7 @@ QUESTION = Question(
         "nearid deconfound x.npy --meta wells.csv --labels drug --batches plate",
         "nearid deconfound profiles.csv --labels drug --batches plate -o cleaned.csv",
         "nearid deconfound cells.h5ad --labels gene --batches donor --blocks well",
-        "nearid deconfound x.npy --meta wells.csv --labels drug --batches plate --also harmony=Z.npy",
+        "nearid deconfound wells.csv --labels drug --batches plate --also harmony=Z.npy",
     ),
     texts={
         "labels": "Column with the perturbation of each row.",

@@ -135,6 +135,8 @@ def read_controls(design: Design, most: int, seed: int) -> Controls:
         sizes = np.bincount(design.batches.codes[places], minlength=len(design.batches.names))
         turn = np.empty(len(places), np.intp)
         turn[order] = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        # Enough for each batch to be corrected, however many batches there are.
+        most = max(most, FOLDS * len(design.batches.names))
         drawn = len(places) > most
         places = np.sort(places[np.argsort(turn, kind="stable")[:most]])
     count = len(design.batches.names)
@@ -245,7 +247,8 @@ def _places(
         mine = np.flatnonzero(controls.batches == b)
         if len(np.unique(fold[mine])) < FEWEST:
             continue
-        for k in range(int(fold[mine].max()) + 1):
+        # All folds: rows of a fold from which no control was drawn are corrected too.
+        for k in range(FOLDS):
             others = mine[fold[mine] != k]
             values = fitted.common[k](z[others]) if fitted.common else z[others]
             centre = values.mean(axis=0)

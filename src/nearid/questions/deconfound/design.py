@@ -190,7 +190,9 @@ def _measured(rows: Rows, kept: np.ndarray, coded: dict[str, Categories], *, cho
         rows = _features(rows, same)
     if chosen:
         return rows, alerts
-    groups = {one: coded[what].codes for what, one in (("batches", "batch"), ("blocks", "block")) if what in coded}
+    # Statistics of a label, such as its p-value, would tell the label by themselves.
+    within = {"batches": "batch", "blocks": "block", "labels": "label"}
+    groups = {one: coded[what].codes for what, one in within.items() if what in coded}
     places, more = without_metadata(_of(rows, kept), groups)
     return (rows if places is None else SelectedColumns(rows, places)), [*alerts, *more]
 

@@ -128,6 +128,10 @@ def _permuted(b: np.ndarray, l: np.ndarray, rng: np.random.Generator) -> np.ndar
 def _follows(components: Floats, labels: np.ndarray, batches: np.ndarray, control: int | None) -> Attribution:
     """Shares of batch and label in each component."""
     width = components.shape[1]
+    if not width:
+        # The rows are of one batch, so there is nothing to drop.
+        nothing = np.empty(0)
+        return Attribution(nothing, nothing, nothing, nothing, 0)
     size = components.std(axis=0)
     rows = MemoryRows("batch components", (components - components.mean(axis=0)) / np.where(size > 0, size, 1.0))
     condition = Condition("pca", np.zeros(width), np.eye(width), np.arange(width), np.ones(width))

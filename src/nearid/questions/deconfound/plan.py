@@ -24,7 +24,7 @@ CONDITIONS = Titles(
         "pca": "PCA",
         "random": "PCA + random rotation",
         "ica": "PCA + ICA",
-        "kept": "PCA + ICA, technical components dropped",
+        "kept": "PCA + ICA of cleaned rows",
         **CORRECTIONS,
     }
 )
@@ -62,7 +62,10 @@ class Plan:
         if self.drop is None:
             return
         if "ica" not in self.conditions:
-            raise InputError("drop leaves out independent components. Add the condition 'ica'.")
+            raise InputError(
+                "drop (and -o, which implies it) also judges PCA + ICA of the cleaned rows. Add the condition 'ica' "
+                "(--conditions base,ica)."
+            )
         if "most" not in self.directions:
             raise InputError(
                 "drop leaves out components that follow the batch, but one training batch does not show these. Add "

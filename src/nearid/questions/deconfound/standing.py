@@ -12,6 +12,7 @@ import numpy as np
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.measures.replicates import Replicates
+from nearid.questions.deconfound.answer import brief, score_of
 from nearid.questions.deconfound.paired import ALL, Paired, corrected, over_labels, over_rows, paired
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, CORRECTIONS, DIRECTIONS
 from nearid.show.view import Column, Row, Table, number, span
@@ -29,7 +30,8 @@ def neighbour_tests(results: Mapping[str, ConditionResult], labels: np.ndarray, 
     first, *others = results
     tests: dict[str, list[Paired]] = {MIXING: [], MAP: []}
     base = results[first]
-    for name in others:
+    # Cleaning is fitted on all rows, so that their neighbours cannot judge it.
+    for name in (other for other in others if other != "kept"):
         other = results[name]
         at = base.mixing.places
         tested = over_rows(other.mixing.each - base.mixing.each, batches[at])
@@ -104,7 +106,7 @@ def standings(result: Deconfounding) -> list[Standing]:
     tested = [
         t
         for t in result.tests
-        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, "auroc", first)
+        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, score_of(result), first)
     ]
     near = {(t.score, t.second): t for t in result.neighbours}
     each = []
@@ -130,17 +132,19 @@ def standing_table(result: Deconfounding) -> list[Table]:
     for name, c in result.conditions.items():
         s = by_name.get(name)
         tests = (None,) * 3 if s is None else (s.carries, s.mixes, s.finds)
-        auroc = result.mean(name).mean if name in known else None
-        values = (auroc, c.mixing.value, c.replicates.value)
+        auroc = result.mean(name, score_of(result)).mean if name in known else None
+        # Cleaning was fitted on the rows whose neighbours would be counted.
+        values = (auroc, None, None) if name == "kept" else (auroc, c.mixing.value, c.replicates.value)
         cells = [cell for v, t in zip(values, tests, strict=True) for cell in (v, _change(t))]
-        rows.append(Row([c.title, "" if s is None else s.verdict, *cells, c.label_r2]))
+        rows.append(Row([brief(name), "" if s is None else s.verdict, *cells, c.label_r2]))
     titles = ("AUROC", "change", "batch mixing", "change", "replicate mAP", "change")
     return [
         Table(
             f"Gain and loss against {CONDITIONS[first]}, with [95% interval]",
             [Column("condition", left=True), Column("verdict", left=True), *map(Column, titles), Column("label R2")],
             rows,
-            note=f"{_winner(result, known)} AUROC: {CLASSIFIERS[classifier]}, {DIRECTIONS[direction]}. A verdict names "
+            note=f"{_winner(result, known)} AUROC {_within(result)}: {CLASSIFIERS[classifier]}, "
+            f"{DIRECTIONS[direction]}. A verdict names "
             "differences with p < .05 after Holm's correction, of the mean or of single perturbations. Intervals of "
             "mixing and mAP: jackknife over batches.",
             folded=not corrections(result),
@@ -169,10 +173,12 @@ def _winner(result: Deconfounding, known: set[str]) -> str:
         name = max(finite, key=lambda each: finite[each])
         return f"{result.conditions[name].title} ({number(finite[name])})"
 
-    carried = best({name: result.mean(name).mean for name in result.conditions if name in known})
-    mixed = best({name: c.mixing.value for name, c in result.conditions.items()})
-    found = best({name: c.replicates.value for name, c in result.conditions.items()})
-    return f"Largest AUROC in held-out batches: {carried}. Best mixed: {mixed}. Most replicates found: {found}."
+    carried = best({name: result.mean(name, score_of(result)).mean for name in result.conditions if name in known})
+    judged = {name: c for name, c in result.conditions.items() if name != "kept"}
+    mixed = best({name: c.mixing.value for name, c in judged.items()})
+    found = best({name: c.replicates.value for name, c in judged.items()})
+    where = f"{_within(result)} in held-out batches"
+    return f"Largest AUROC {where}: {carried}. Best mixed: {mixed}. Most replicates found: {found}."
 
 
 def loss_alerts(result: Deconfounding) -> list[Alert]:
@@ -184,17 +190,26 @@ def loss_alerts(result: Deconfounding) -> list[Alert]:
             continue
         clear = "" if _sign(s.carries) < 0 else f" (clearly worse on its own: {few(s.worse)})"
         lost = _joined(
-            f"AUROC in held-out batches {_change(s.carries)}{clear}" if s.carrying < 0 else "",
+            f"AUROC {_within(result)} {_change(s.carries)}{clear}" if s.carrying < 0 else "",
             f"replicate mAP {_change(s.finds)}" if _sign(s.finds) < 0 else "",
         )
         mixed = f"mixes batches better ({_change(s.mixes)}), but it " if _sign(s.mixes) > 0 else ""
-        alerts.append(
-            Alert(
-                "loses_biology",
-                f"{CONDITIONS[s.condition]} {mixed}loses biology compared with {first}: {lost}.",
-            )
-        )
+        sentence = f"{CONDITIONS[s.condition]} {mixed}loses biology compared with {first}: {lost}."
+        alerts.append(Alert("loses_biology", sentence + _scaled(s.condition, first)))
     return alerts
+
+
+def _within(result: Deconfounding) -> str:
+    """Which rows the AUROC of the answer compares."""
+    return "within batches" if score_of(result) == "auroc_within" else "over all batches"
+
+
+def _scaled(condition: str, first: str) -> str:
+    """What else differs between a given embedding and Base."""
+    if condition in CONDITIONS or first != CONDITIONS["base"]:
+        return ""
+    how = "To compare with the embedding in its own scales, give it too: --also raw=FILE."
+    return f" Base has columns of unit variance. {how}"
 
 
 def activity_table(result: Deconfounding) -> list[Table]:
@@ -239,7 +254,7 @@ def activity_table(result: Deconfounding) -> list[Table]:
 
 def scib_table(result: Deconfounding) -> list[Table]:
     """Mixing of batches and conservation of labels as scib-metrics defines them."""
-    known = {c.title: c.conservation for c in result.conditions.values() if c.conservation is not None}
+    known = {brief(name): c.conservation for name, c in result.conditions.items() if name != "kept" and c.conservation}
     titles = ("iLISI", "batch silhouette", "cLISI", "label silhouette")
     rows = [Row([title, c.ilisi, c.silhouette_batch, c.clisi, c.silhouette_label]) for title, c in known.items()]
     note = "Each from 0 to 1, where 1 is best: batches mixed (first two), labels conserved (last two)."
