@@ -15,7 +15,7 @@ from nearid.show.terminal import text
 
 # A drawn screen (nearid.lab.processes.microscopy: seed 0, 12 columns, 8 plates), and its 12 principal components after
 # harmonypy 2.1.0 (run_harmony by plate, 10 iterations, random_state 0), which is no dependency of nearid.
-HARMONY = Path(__file__).with_name("harmony.npz")
+HARMONY = Path(__file__).with_name("harmony.csv")
 QUICK = {
     "control": "DMSO",
     "folds": 3,
@@ -28,9 +28,9 @@ QUICK = {
 
 @pytest.fixture(scope="module")
 def screen():
-    with np.load(HARMONY) as stored:
-        data = dict(stored)
-    return data["x"], np.array(["DMSO", "a", "b"])[data["labels"]], data["batches"].astype(int), data["harmony"]
+    data = np.loadtxt(HARMONY, delimiter=",", skiprows=1)
+    labels, plates = data[:, :2].astype(int).T
+    return data[:, 2:14], np.array(["DMSO", "a", "b"])[labels], plates, data[:, 14:]
 
 
 @pytest.fixture(scope="module")
