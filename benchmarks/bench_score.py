@@ -26,6 +26,7 @@ there; beside it numpy.corrcoef on the whole array and the same matching, in sam
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import tempfile
 import time
@@ -204,6 +205,10 @@ def bench_trees(repeats: int) -> None:
                 runs["LightGBM"] = lambda: lightgbm.train(settings, lightgbm.Dataset(x, y), 100)  # noqa: B023
             runs["nearid"]()
             cores = {name: best(run, repeats)[1] for name, run in runs.items()}
+            peers = {name: core for name, core in cores.items() if name != "nearid"}
+            fastest = min(peers, key=lambda name: peers[name])
+            what = f"boosted trees, {n:,} x {d:,}, {classes or 'no'} classes"
+            row(what, ours=cores["nearid"], peer=peers[fastest], by=fastest, unit="core s")
             told = ", ".join(
                 f"{name} {core * 1e3:.1f} ms ({core / cores['nearid']:.1f})" for name, core in cores.items()
             )
@@ -232,10 +237,12 @@ def bench_whole(command: str) -> None:
             more = ["--measures", "mcc", "--permutations", "1"] if name == "start-up" else []
             before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             done = subprocess.run(
-                [command, "score", "z.npy", "u.csv", *more], cwd=folder, capture_output=True, text=True
+                [*shlex.split(command), "score", "z.npy", "u.csv", *more], cwd=folder, capture_output=True, text=True
             )
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             core = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            if not done.returncode:
+                row(f"nearid score, {n:,} x {d:,}, {m} factors", ours=core, unit="core s")
             told = f"whole    {name:9}{n} x {d}, {m} factors: {core:7.2f} core s {time.perf_counter() - wall:7.2f} s"
             print(told if not done.returncode else f"{told}  FAILED: {done.stderr[-200:]}", flush=True)
 
@@ -248,7 +255,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--many", type=int, default=1_000_000)
-    parser.add_argument("--nearid", default=str(Path(sys.executable).with_name("nearid")))
+    parser.add_argument("--nearid", default=f"{shlex.quote(sys.executable)} -m nearid")
     given = parser.parse_args()
     if "infomec" in given.parts:
         bench_infomec(given.rows, given.repeats)

@@ -5,6 +5,8 @@ import os
 import signal
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet
 import pytest
 
 pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
@@ -13,6 +15,9 @@ import nearid
 import nearid.engines.cluster as room
 import nearid.engines.local as local
 import nearid.measures.diameter as diameters
+import nearid.questions.deconfound.attribution as attribution
+import nearid.questions.deconfound.corrections as corrections
+from nearid.arrays import open_rows
 from nearid.base.errors import EngineError, InputError
 from nearid.engines.cluster import Cluster
 
@@ -76,7 +81,7 @@ def contents(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors", "parquet"])
 def test_unmix_and_its_components(dask_client, rng, tmp_path, form):
     np.save(tmp_path / "x.npy", rng.laplace(size=(3000, 4)) @ rng.normal(size=(4, 4)))
     for name, engine in (("here", None), ("there", Cluster(dask_client))):
@@ -95,6 +100,107 @@ def test_apply_takes_an_engine(nearid, dask_client, rng, tmp_path):
     assert done.returncode == 0, done.stderr
     assert nearid("apply", "ica", "x.npy", "-o", "here.zarr").returncode == 0
     assert contents(tmp_path / "here.zarr") == contents(tmp_path / "there.zarr")
+
+
+class Counted(Cluster):
+    """A cluster that records which tasks it maps."""
+
+    def __init__(self, client):
+        super().__init__(client)
+        self.tasks = set()
+
+    def map(self, task, *args, **options):
+        self.tasks.add(task.__name__)
+        return super().map(task, *args, **options)
+
+
+@pytest.fixture
+def wells(rng, tmp_path, monkeypatch):
+    """A table of 1,200 wells in three row groups, with a plate effect in one column; every pass has several pieces."""
+    for module in (attribution, corrections):
+        monkeypatch.setattr(module, "PIECE", 256)
+    n = 1200
+    drug, plate = rng.integers(0, 3, n), rng.integers(0, 6, n)
+    x = rng.laplace(size=(n, 5))
+    x[:, 0] += 3 * (drug == 1)
+    x[:, 1] += plate
+    table = pd.DataFrame(x.astype(np.float32), columns=list("abcde"))
+    table["drug"], table["plate"] = np.array(["DMSO", "x", "y"])[drug], [f"P{p}" for p in plate]
+    table["well"] = [f"{'ABCDEFGH'[k]}{l + 1:02d}" for k, l in rng.integers(0, 8, (n, 2))]
+    table.loc[7, "c"] = np.nan
+    table.to_parquet(tmp_path / "wells.parquet", row_group_size=500)
+    np.save(tmp_path / "other.npy", x - plate[:, None])
+    return tmp_path / "wells.parquet"
+
+
+def deconfounded(wells, out, engine):
+    return nearid.deconfound(
+        wells,
+        "drug",
+        "plate",
+        control="DMSO",
+        position="well",
+        conditions="base,ica,tvn",
+        also={"other": wells.parent / "other.npy"},
+        classifiers="logistic",
+        directions="most",
+        folds=2,
+        top=(),
+        nonfinite="rows",
+        out=wells.parent / out,
+        engine=engine,
+    )
+
+
+def without_times(result):
+    told = result.to_dict()
+    del told["provenance"]
+    return json.dumps(told, sort_keys=True).replace("there.", "here.")
+
+
+def test_deconfound(dask_client, wells, tmp_path):
+    cluster = Counted(dask_client)
+    there, here = deconfounded(wells, "there.parquet", cluster), deconfounded(wells, "here.parquet", None)
+    assert without_times(there) == without_times(here)
+    assert {"_places_in", "_nonfinite_rows", "_seen", "_sums", "_batch_sums", "_well_sums", "mapped"} <= cluster.tasks
+    assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
+
+
+@pytest.mark.timeout(240)
+def test_deconfound_and_apply_of_its_model_on_processes(processes, nearid, wells, tmp_path):
+    there, here = (
+        deconfounded(wells, f"{name}.parquet", at) for name, at in (("there", processes.address), ("here", None))
+    )
+    assert without_times(there) == without_times(here)
+    pd.read_parquet(wells).iloc[::-1].to_parquet(tmp_path / "new.parquet", row_group_size=350)
+    for name, more in (("there", ["--engine", processes.address]), ("here", [])):
+        for suffix in ("parquet", "zarr"):
+            done = nearid("apply", "here.model", "new.parquet", "-o", f"new-{name}.{suffix}", *more)
+            assert done.returncode == 0, done.stderr
+    groups = pyarrow.parquet.ParquetFile(tmp_path / "new-there.parquet").metadata
+    assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [350, 350, 350, 150]
+    assert (tmp_path / "new-there.parquet").read_bytes() == (tmp_path / "new-here.parquet").read_bytes()
+    assert contents(tmp_path / "new-here.zarr") == contents(tmp_path / "new-there.zarr")
+    frame = pd.read_parquet(tmp_path / "new-there.parquet")
+    np.testing.assert_array_equal(frame[list("abcde")], open_rows(tmp_path / "new-there.zarr").read(0, 1200))
+
+
+def test_apply_of_a_cleaning_uses_its_engine(nearid, wells, tmp_path):
+    deconfounded(wells, "here.parquet", None)
+    done = nearid("apply", "here.model", "wells.parquet", "-o", "new.parquet", "--engine", "nowhere")
+    assert done.returncode == 2 and "The engine must be" in done.stderr
+    assert not (tmp_path / "new.parquet").exists()
+
+
+def test_score_of_more_rows_than_are_held(dask_client, rng, tmp_path):
+    u = rng.uniform(size=(2000, 3)).astype(np.float32)
+    np.save(tmp_path / "z.npy", u @ rng.normal(size=(3, 4)).astype(np.float32))
+    factors, options = dict(zip("abc", u.T, strict=True)), {"max_rows": 300, "permutations": 1, "resolve": "ica"}
+    here, there = (
+        nearid.score(tmp_path / "z.npy", factors, measures="mcc,r2", engine=engine, **options)
+        for engine in (None, Cluster(dask_client))
+    )
+    assert plain(there) == plain(here)
 
 
 def test_a_row_that_is_refused_on_a_worker_leaves_nothing(dask_client, rng, tmp_path):

@@ -75,6 +75,44 @@ def test_the_products_are_computed_on_the_device(monkeypatch: pytest.MonkeyPatch
     near(fits[0].components_, fits[1].components_, 1e-6)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("in_sample", [False, True])
+def test_the_error_pass_equals_that_of_the_local_engine(
+    dtype: str, in_sample: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nearid.engines import local
+    from nearid.questions.compare import errors, run
+
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1)
+    evaluations: list[errors.Evaluation] = []
+    evaluate, squares_of, on_device = run.evaluate, errors.squares_of, []
+    monkeypatch.setattr(run, "evaluate", lambda *args: evaluations.append(evaluate(*args)) or evaluations[-1])
+    monkeypatch.setattr(errors, "squares_of", lambda *args: on_device.append(1) or squares_of(*args))
+    x = drawn(dtype, 1500)
+    y = (x[:, ::-1] @ np.diag([1, -2, 1, 1, 3, 1]) + 0.1 * drawn(dtype, 1500) ** 2).astype(dtype)
+    x[[4, 900]] = np.nan
+    with open_engine("torch") as engine:
+        for own in (engine, LOCAL):
+            nearid.compare(x, y, in_sample=in_sample, drop_nonfinite=True, permutations=1, engine=own)
+    # Six blocks of each pass, on the torch engine alone. In sample there is a second pass.
+    assert len(on_device) == 6 * len(evaluations) / 2
+    half = len(evaluations) // 2
+    for got, expected in zip(evaluations[:half], evaluations[half:], strict=True):
+        size = float(np.nanmax(expected.radii))
+        for name in ("errors", "spread", "radii", "source_radii"):
+            one, other = getattr(got, name), getattr(expected, name)
+            np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
+            near(np.nan_to_num(one) / size, np.nan_to_num(other) / size, TOLERANCE[dtype])
+        np.testing.assert_allclose(got.fourth, expected.fourth, rtol=TOLERANCE[dtype])
+        assert got.same == expected.same
+
+
+def test_rows_in_very_different_units_are_left_to_numpy() -> None:
+    x = drawn("float32", 600) * np.float32([1e-12, 1, 1, 1, 1, 1e12])
+    here, there = (nearid.compare(x, x[:, ::-1], engine=engine, permutations=1) for engine in ("local", "torch"))
+    assert here.verdict.group == there.verdict.group == "permutation"
+
+
 def test_a_comparison_finds_the_same() -> None:
     x = drawn("float32", 600)
     y = x @ np.linalg.qr(np.random.default_rng(2).normal(size=(6, 6)))[0].astype(np.float32)

@@ -69,7 +69,7 @@ def shown(monkeypatch, capsys):
 @pytest.mark.parametrize("command", ["unmix", "extract", "apply"])
 def test_help_names_every_format_that_is_written(command, shown):
     text = shown(command, "--help", columns=120)
-    assert writable_names() == ["npy", "safetensors", "zarr"]
+    assert writable_names() == ["npy", "safetensors", "parquet", "zarr"]
     assert [form for form in writable_names() if not re.search(rf"\b{form}\b", text.split("Arguments")[-1])] == []
 
 

@@ -93,6 +93,17 @@ class TorchEngine(Local):
 
         return super().reduce(on_device, items, *shared, merge=merge, large=large, tick=tick)
 
+    def map(
+        self, task: Callable[..., T], items: Sequence[Any], *shared: Any, tick: Callable[[], object] | None = None
+    ) -> Iterator[T]:
+        """See `Engine.map`."""
+
+        def on_device(item: Any, *arguments: Any) -> T:
+            with computing_on(self._device):
+                return task(item, *arguments)
+
+        return super().map(on_device, items, *shared, tick=tick)
+
 
 def open_torch(engine: str) -> AbstractContextManager[TorchEngine]:
     """Open the engine "torch" or "torch:DEVICE", such as "torch:cuda"."""

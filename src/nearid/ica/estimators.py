@@ -108,8 +108,8 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : array, path or Rows
         path : str or PathLike
-            File to write, in the precision of the rows: .npy, .zarr or .safetensors. If the rows have ids, these are
-            written to another file: x.ids.npy for x.npy, x.zarr.ids.npy for x.zarr.
+            File to write, in the precision of the rows: .npy, .parquet, .safetensors or .zarr. If the rows have ids,
+            these are written to another file: x.ids.npy for x.npy, x.zarr.ids.npy for x.zarr.
         inverse : bool
             Whether X holds components that are mapped back to rows.
         overwrite : bool

@@ -1,6 +1,9 @@
 """Parquet tables, read by row groups."""
 
 import threading
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from nearid.arrays.tables import (
 )
 from nearid.base.addresses import address_of
 from nearid.base.errors import InputError
+from nearid.base.files import replacing
 from nearid.base.limits import check_memory
 
 
@@ -227,4 +231,36 @@ def _is_list(kind: Any) -> bool:
     return bool(nested and is_number(kind.value_type))
 
 
-PARQUET = Format((".parquet",), rows=open_parquet, columns=parquet_columns, column=parquet_column, remote=True)
+def write_parquet(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    blocks: Iterable[np.ndarray],
+    change: AbstractContextManager[None] | None = None,
+    about: Mapping[str, str] | None = None,
+) -> None:
+    """Write blocks of rows, one row group per block. Columns are named after their position, counted from 0.
+
+    The blocks come in order to one writer, because the readers here take one file, not a folder of files.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    native = dtype.newbyteorder("=")
+    fields = [pa.field(str(at), pa.from_numpy_dtype(native)) for at in range(shape[1])]
+    schema = pa.schema(fields, metadata=dict(about or {}))
+    # A dictionary saves nothing where hardly any two numbers are equal.
+    options = {"use_dictionary": False, "write_page_checksum": True}
+    with replacing(target, change) as file, pyarrow.parquet.ParquetWriter(file, schema, **options) as writer:
+        for block in blocks:
+            writer.write_table(pa.table(list(np.ascontiguousarray(block.T, dtype=native)), schema=schema))
+
+
+PARQUET = Format(
+    (".parquet",),
+    rows=open_parquet,
+    columns=parquet_columns,
+    column=parquet_column,
+    write=write_parquet,
+    remote=True,
+)

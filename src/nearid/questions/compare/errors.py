@@ -17,6 +17,7 @@ from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
+from nearid.engines.device import current_device
 from nearid.engines.local import LOCAL, blocks
 from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant, refuse_small_folds
 from nearid.groups.fits import Map
@@ -25,6 +26,7 @@ from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid, held_out
 from nearid.measures.diameter import SWEEPS, Diameter, search
 from nearid.moments import Floats, PairMoments, leading_eigen, total
+from nearid.questions.compare.on_device import squares_of
 
 Options = dict[str, Any]
 
@@ -261,7 +263,7 @@ class _Piece:
 
 
 @dataclass(frozen=True)
-class _Judging:
+class Judging:
     """What judges the rows of a block: the map of every group, and the constant guess, by fold.
 
     Radii are multiplied by `up`, to be rounded up.
@@ -269,15 +271,18 @@ class _Judging:
 
     x_frame: Frame
     y_frame: Frame
-    plans: list[list[tuple[Callable[[Floats], Floats], Floats]]]
+    plans: list[list[tuple[Map, Floats]]]
     guesses: list[Floats]
     up: float
 
 
-def _judge(piece: _Piece, how: _Judging, *sides: Rows) -> tuple[Floats, Floats, bool]:
+def _judge(piece: _Piece, how: Judging, *sides: Rows) -> tuple[Floats, Floats, bool]:
     """Figures of each row (errors by group, spread, radii of target and source), fourth-order sums, and `same`."""
     x, y = (read_part(rows, index, *piece.block) for rows, index in zip(sides, piece.indices, strict=True))
     same = x.shape == y.shape and np.array_equal(x, y, equal_nan=True)
+    device = current_device()
+    if device is not None and (squares := squares_of(x, y, piece.fold, how, device)) is not None:
+        return *_from_squares(squares, piece.fold, how), same
     unit, sums = float(how.y_frame.units[0]), np.zeros(3)
     figures = np.full((len(how.plans[0]) + 3, len(piece.fold)), np.nan)
     *errors, spread, radii, source_radii = figures
@@ -291,12 +296,23 @@ def _judge(piece: _Piece, how: _Judging, *sides: Rows) -> tuple[Floats, Floats, 
         # |y - guess|^2 from products at hand; the guess is near the origin, so nothing cancels.
         apart = far - 2 * (yk @ guess) + guess @ guess
         spread[rows] = np.sqrt(np.maximum(apart, 0)) * unit
-        for own, (turn, offset) in zip(errors, row, strict=True):
-            residual = turn(xk)
+        for own, (fitted, offset) in zip(errors, row, strict=True):
+            residual = fitted.turn(xk)
             residual -= yk
             residual += offset
             own[rows] = row_norms(residual) * unit
     return figures, sums, same
+
+
+def _from_squares(squares: Floats, fold: np.ndarray, how: Judging) -> tuple[Floats, Floats]:
+    """The figures and sums of `_judge` from what a device computed, see `squares_of`."""
+    *residuals, near, far, product = squares
+    # The last guess is of no row, and stands for rows that are left out.
+    sizes = np.array([float(guess @ guess) for guess in how.guesses] + [np.nan])[fold]
+    spread = np.sqrt(np.maximum(far - 2 * product + sizes, 0))
+    used = fold >= 0
+    sums = np.array([near[used] @ far[used], near[used] @ near[used], far[used] @ far[used]])
+    return np.array([*map(np.sqrt, residuals), spread, np.sqrt(far) * how.up, np.sqrt(near)]), sums
 
 
 def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent, engine: Engine = LOCAL) -> Evaluation:
@@ -315,7 +331,7 @@ def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent, engine
     guesses = [((mean - y_frame.origin) / unit).astype(dtype) for mean in fits.means]
     # The error of sums of d rounded products is at most d units in the last place. Radii are rounded up by this error.
     up = unit * (1 + pair.y.shape[1] * float(np.finfo(dtype).eps))
-    how = _Judging(x_frame, y_frame, plans, guesses, up)
+    how = Judging(x_frame, y_frame, plans, guesses, up)
     # In sample there is only one set of maps.
     label = fold.astype(np.int16) if len(plans) > 1 else np.zeros(pair.n, dtype=np.int16)
     if parts.kept is not None:
@@ -379,12 +395,12 @@ def _units(sizes: Floats) -> Floats:
     return np.ones_like(sizes) if usual else np.where(sizes > 0, sizes, 1.0)
 
 
-def _plan(fitted: Map, x_frame: Frame, y_frame: Frame, dtype: np.dtype) -> tuple[Callable[[Floats], Floats], Floats]:
-    """The map between the two frames: a turn and a constant offset."""
+def _plan(fitted: Map, x_frame: Frame, y_frame: Frame, dtype: np.dtype) -> tuple[Map, Floats]:
+    """The map between the two frames, and a constant offset."""
     start = x_frame.origin.astype(np.float64) - fitted.source_centre
     shift = fitted.turn(start[None])[0] + fitted.target_centre - y_frame.origin
     unit = float(y_frame.units[0])
-    return fitted.rescaled(x_frame.units, unit, dtype).turn, (shift / unit).astype(dtype)
+    return fitted.rescaled(x_frame.units, unit, dtype), (shift / unit).astype(dtype)
 
 
 def row_norms(rows: Floats) -> Floats:

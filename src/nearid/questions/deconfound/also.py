@@ -16,7 +16,7 @@ from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.engines.base import Engine
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.local import LOCAL, blocks
 from nearid.folds import row_moments
 from nearid.moments import ROUNDING
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
@@ -48,7 +48,7 @@ def check_also(also: Mapping[Any, Any]) -> None:
 
 
 def open_also(
-    also: Mapping[str, Any], X: Any, design: Design, ids: Any, named: Iterable[str]
+    also: Mapping[str, Any], X: Any, design: Design, ids: Any, named: Iterable[str], engine: Engine = LOCAL
 ) -> tuple[dict[str, Corrected], list[Alert]]:
     """Open corrected embeddings and pair their rows with those of the design.
 
@@ -67,7 +67,7 @@ def open_also(
         if rows.is_table and rows.columns is not None:
             rows, more = _features(name, rows, design, set(named))
             alerts += more
-        _refuse_nonfinite(name, rows)
+        _refuse_nonfinite(name, rows, engine)
         alerts += [Alert("input", note) for note in notes]
         opened[name] = Corrected(given, rows)
     if opened:
@@ -149,11 +149,12 @@ def _features(name: str, rows: Rows, design: Design, named: set[str]) -> tuple[R
     return (rows if kept is None else SelectedColumns(rows, kept)), alerts
 
 
-def _refuse_nonfinite(name: str, rows: Rows) -> None:
-    def count(block: tuple[int, int]) -> int:
-        return int(np.sum(~np.isfinite(rows.read(*block)).all(axis=1)))
+def _nonfinite_rows(block: tuple[int, int], rows: Rows) -> int:
+    return int(np.sum(~np.isfinite(rows.read(*block)).all(axis=1)))
 
-    bad = sum(ordered_map(count, blocks(*rows.shape)))
+
+def _refuse_nonfinite(name: str, rows: Rows, engine: Engine) -> None:
+    bad = sum(engine.map(_nonfinite_rows, blocks(*rows.shape), rows))
     if bad:
         raise InputError(
             f"also {name!r} has a NaN or an infinity in {bad:,} of {rows.shape[0]:,} rows. Every row must be finite: "

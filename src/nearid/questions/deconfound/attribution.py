@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.moments import Floats
 from nearid.questions.deconfound.conditions import PIECE, Components
 
@@ -99,6 +101,7 @@ def attribution(
     control: int | None = None,
     blocks: np.ndarray | None = None,
     seen: Observed | None = None,
+    engine: Engine = LOCAL,
 ) -> Attribution:
     """Shares of batch and label in each component.
 
@@ -115,15 +118,17 @@ def attribution(
         Rows of one number count once in the tests.
     seen : Observed, optional
         What `observe` returned for the same arguments, where another use needed it too.
+    engine : Engine
+        The engine that runs the passes.
     """
     places = np.arange(components.rows.shape[0]) if places is None else places
-    every = _additive(seen or observe(components, labels, batches, places, blocks))
+    every = _additive(seen or observe(components, labels, batches, places, blocks, engine))
     mine = labels == control
     own = None if blocks is None else blocks[mine]
     groups = len(np.unique(batches[mine]))
     if control is None or groups < 2 or (own is not None and len(np.unique(own)) <= groups):
         return every
-    among = _additive(observe(components, labels[mine], batches[mine], places[mine], own))
+    among = _additive(observe(components, labels[mine], batches[mine], places[mine], own, engine))
     return Attribution(among.batch, every.label, among.batch_p, every.label_p, every.label_free)
 
 
@@ -133,16 +138,17 @@ def observe(
     batches: np.ndarray,
     places: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
+    engine: Engine = LOCAL,
 ) -> Observed:
     """Sums of the rows by cell, in one pass; the arguments are those of `attribution`."""
     places = np.arange(components.rows.shape[0]) if places is None else places
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
     cell_of = np.unique(b * (l.max() + 1) + l, return_inverse=True)[1]
     if blocks is None:
-        rows = _gather(components, places, b, l, cell_of)
+        rows = _gather(components, places, b, l, cell_of, engine)
         return Observed(rows, rows)
     wells = np.unique(np.column_stack([cell_of, blocks]), axis=0, return_inverse=True)[1].ravel()
-    each = _gather(components, places, b, l, wells)
+    each = _gather(components, places, b, l, wells, engine)
     means = each.sums / each.sizes[:, None]
     one = each._replace(sizes=np.ones(len(means)))
     units = _merged(one, means, group_sums(means**2, each.b), len(means))
@@ -193,16 +199,37 @@ class Fit(NamedTuple):
     params: int
 
 
-def _gather(components: Components, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> Cells:
+class Piece(NamedTuple):
+    """Places of some rows, and their groups."""
+
+    places: np.ndarray
+    groups: tuple[np.ndarray, ...]
+
+
+def pieces(places: np.ndarray, *groups: np.ndarray) -> list[Piece]:
+    """The rows at `places` in pieces, with their numbers in each grouping."""
+    cuts = (slice(a, a + PIECE) for a in range(0, len(places), PIECE))
+    return [Piece(places[cut], tuple(each[cut] for each in groups)) for cut in cuts]
+
+
+def _sums(piece: Piece, components: Components) -> tuple[np.ndarray, Floats, np.ndarray, Floats]:
+    """The cells of a piece with the sums of their rows, and its batches with the squares of theirs."""
+    y = components.take(piece.places).astype(np.float64)
+    (cells, at), (batches, of) = (np.unique(each, return_inverse=True) for each in piece.groups)
+    sums = group_sums(y, at)
+    return cells, sums, batches, group_sums(np.square(y, out=y), of)
+
+
+def _gather(
+    components: Components, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray, engine: Engine
+) -> Cells:
     first = np.unique(cells, return_index=True)[1]
     sums = np.zeros((len(first), components.width))
     batch_squares = np.zeros((int(b.max()) + 1, components.width))
-    for a in range(0, len(places), PIECE):
-        y = components.take(places[a : a + PIECE]).astype(np.float64)
-        there, at = np.unique(cells[a : a + PIECE], return_inverse=True)
-        sums[there] += group_sums(y, at)
-        there, at = np.unique(b[a : a + PIECE], return_inverse=True)
-        batch_squares[there] += group_sums(np.square(y, out=y), at)
+    # Not merged by the engine: cells may be many, but a piece has few of them.
+    for there, own, batches, squares in engine.map(_sums, pieces(places, cells, b), components):
+        sums[there] += own
+        batch_squares[batches] += squares
     sizes = np.bincount(cells).astype(np.float64)
     return Cells(b[first], l[first], sizes, sums, batch_squares, len(places))
 

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,11 @@ from nearid.arrays.memory import is_a
 from nearid.base.errors import InputError
 from nearid.base.files import check_target, local_path, refuse_source, replacing, write_text
 from nearid.base.limits import check_memory
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.ica.model import ABOUT, NUMBERS, make_folder, packed, read_tensors, sizes, write_bytes
 from nearid.ica.stream import Affine, check_output, write_mapped
+from nearid.moments import Floats
 from nearid.questions.deconfound.cleaning import Cleaner
 
 KIND, FORMAT = "cleaning", 1
@@ -75,6 +78,7 @@ def write_cleaned(
     *,
     left_out: tuple[str, ...] = (),
     record: dict[str, Any] | None = None,
+    engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> None:
     """Write the cleaned rows; rows with a NaN or an infinity in a feature become NaN.
@@ -89,14 +93,20 @@ def write_cleaned(
         Features that were not cleaned, as they hold values that are not finite: they are left out of a table.
     record : dict, optional
         What an AnnData file keeps in uns.
+    engine : Engine
+        The engine that computes the cleaned rows.
     """
     target, suffix = Path(out), _suffix(Path(out))
     if suffix not in (*TABLES, ".h5ad"):
-        write_mapped(affine, source, target, drop_nonfinite=True, tick=tick)
+        write_mapped(affine, source, target, drop_nonfinite=True, engine=engine, tick=tick)
+        return
+    mapped = affine.over(source, drop_nonfinite=True, engine=engine, tick=tick)
+    if suffix == _table_kind(X) == ".parquet":
+        _write_groups(X, source, mapped, target, left_out)
         return
     n, d = source.shape
     check_memory(target.name, 2 * n * d * source.dtype.itemsize, "Write it as .npy or .zarr, which takes less.")
-    clean = np.concatenate(list(affine.over(source, drop_nonfinite=True, tick=tick)))
+    clean = np.concatenate(list(mapped))
     if suffix == ".h5ad":
         _write_annotated(X, clean, target, record or {})
     else:
@@ -115,6 +125,50 @@ def _table_kind(X: Any) -> str | None:
         suffix = _suffix(local_path(X))
         return suffix if suffix in TABLES else None
     return next((kind for kind in ("pandas", "polars") if is_a(X, kind, "DataFrame")), None)
+
+
+def _write_groups(X: Any, source: Rows, mapped: Iterator[Floats], target: Path, left_out: tuple[str, ...]) -> None:
+    """Write a .parquet file in the row groups of another one, of which only one is in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    assert source.columns is not None
+    places = {name: at for at, name in enumerate(source.columns)}
+    with pyarrow.parquet.ParquetFile(local_path(X)) as old:
+        sizes = [old.metadata.row_group(at).num_rows for at in range(old.metadata.num_row_groups)]
+        if sum(sizes) != source.shape[0]:
+            raise InputError(f"{source.name} changed while it was read. Run again once nothing writes to it.")
+        held = old.schema_arrow
+        fields = [
+            pa.field(name, pa.from_numpy_dtype(source.dtype))
+            if name in places
+            else held.field(name).with_nullable(True)
+            for name in held.names
+            if name not in left_out
+        ]
+        schema = pa.schema(fields, metadata=None if left_out else held.metadata)
+        with replacing(target) as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
+            for at, clean in enumerate(_recut(mapped, sizes)):
+                table = old.read_row_group(at)
+                columns = [
+                    pa.array(np.ascontiguousarray(clean[:, places[name]])) if name in places else table.column(name)
+                    for name in schema.names
+                ]
+                writer.write_table(pa.table(columns, schema=schema), row_group_size=max(len(clean), 1))
+
+
+def _recut(blocks: Iterator[Floats], sizes: Iterable[int]) -> Iterator[Floats]:
+    """Yield the rows of blocks in pieces of these sizes."""
+    left = next(blocks)
+    for size in sizes:
+        parts = [left[:size]]
+        while (missing := size - sum(map(len, parts))) > 0:
+            left = next(blocks)
+            parts.append(left[:missing])
+        left = left[len(parts[-1]) :]
+        yield parts[0] if len(parts) == 1 else np.concatenate(parts)
+    # The last block counts as done when the next one is wanted.
+    next(blocks, None)
 
 
 def _write_table(X: Any, source: Rows, clean: np.ndarray, target: Path, suffix: str, left_out: tuple[str, ...]) -> None:

@@ -228,7 +228,8 @@ def fit_conditions(
         tick = progress("unmixing", 100)
         with timed("ICA"):
             unmixed = fit_ica(rows, IcaOptions(plan.n_components), moments=moments, seed=seed, engine=engine, tick=tick)
-            seen = see_rows(rows, Affine(unmixed.components, unmixed.mean, np.zeros(len(unmixed.components))))
+            forward = Affine(unmixed.components, unmixed.mean, np.zeros(len(unmixed.components)))
+            seen = see_rows(rows, forward, engine)
         d = unmixed.diagnostics
         diagnostics = replace(d, alerts=(*d.alerts, *seen.alerts), kurtosis=seen.kurtosis)
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)

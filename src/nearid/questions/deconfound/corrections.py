@@ -25,6 +25,8 @@ from nearid.arrays.memory import MemoryRows
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.moments import ROUNDING, Floats
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Condition
 from nearid.questions.deconfound.design import Design
@@ -118,7 +120,7 @@ class Controls:
         return [name for name, folds in zip(self.design.batches.names, of, strict=True) if folds < FEWEST]
 
 
-def read_controls(design: Design, most: int, seed: int) -> Controls:
+def read_controls(design: Design, most: int, seed: int, engine: Engine = LOCAL) -> Controls:
     """Read the controls (at most `most`, as many of each batch as possible), and sums of the rows of each batch."""
     rng = np.random.default_rng([seed, 7])
     n, d = design.rows.shape
@@ -142,15 +144,23 @@ def read_controls(design: Design, most: int, seed: int) -> Controls:
     count = len(design.batches.names)
     sums, squares = np.zeros((count, d)), np.zeros((count, d))
     middle = design.rows.read(0, min(n, PIECE)).astype(np.float64).mean(axis=0)
-    for a in range(0, n, PIECE):
-        x = design.rows.read(a, min(a + PIECE, n)).astype(np.float64) - middle
-        codes = design.batches.codes[a : a + PIECE]
-        for b in np.unique(codes):
-            sums[b] += x[codes == b].sum(axis=0)
-            squares[b] += np.einsum("ij,ij->j", x[codes == b], x[codes == b])
+    cuts = [(a, design.batches.codes[a : a + PIECE]) for a in range(0, n, PIECE)]
+    for there, own, own_squares in engine.map(_batch_sums, cuts, design.rows, middle):
+        sums[there] += own
+        squares[there] += own_squares
     counts = np.bincount(design.batches.codes, minlength=count).astype(np.float64)
     x = design.rows.take(places).astype(np.float64) if len(places) else np.empty((0, d))
     return Controls(design, fold, x, places, middle, counts, sums, squares, drawn)
+
+
+def _batch_sums(cut: tuple[int, np.ndarray], rows: Rows, middle: Floats) -> tuple[np.ndarray, Floats, Floats]:
+    """The batches of some rows, and the sums and squares of the rows of each, less `middle`."""
+    start, codes = cut
+    x = rows.read(start, start + len(codes)).astype(np.float64) - middle
+    there = np.unique(codes)
+    each = [x[codes == b] for b in there]
+    squares = [np.einsum("ij,ij->j", own, own) for own in each]
+    return there, np.array([own.sum(axis=0) for own in each]), np.array(squares)
 
 
 def _folds(units: np.ndarray, batches: np.ndarray, is_control: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -309,7 +319,7 @@ class CorrectedRows:
 
 
 def fit_corrections(
-    names: Sequence[str], design: Design, most: int, seed: int
+    names: Sequence[str], design: Design, most: int, seed: int, engine: Engine = LOCAL
 ) -> tuple[dict[str, CorrectedRows], list[Alert]]:
     """The corrections by name, fitted on all batches, and what is to be known of them."""
     needing = [name for name in names if name != "centre"]
@@ -318,7 +328,7 @@ def fit_corrections(
             f"The condition {needing[0]!r} is fitted on controls. Name the control label with control (--control), or "
             "leave the condition out."
         )
-    controls = read_controls(design, most, seed)
+    controls = read_controls(design, most, seed, engine)
     made = {name: CorrectedRows(design.rows, controls, fit_correction(name, controls)) for name in names}
     return made, list(_alerts(names, controls, made))
 

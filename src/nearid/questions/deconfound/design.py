@@ -20,6 +20,8 @@ from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text, notes_without, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.measures.factors import missing_as_text, unnamed
 from nearid.questions.deconfound.inputs import Nonfinite, names_from, usable, without_metadata
 from nearid.questions.deconfound.wells import split_position, well_places
@@ -121,6 +123,7 @@ def open_design(
     columns_from: str | os.PathLike[str] | None = None,
     nonfinite: Nonfinite = "least",
     position: Any = None,
+    engine: Engine = LOCAL,
 ) -> Design:
     """Open an embedding and find the label, batch and block of each row; see `nearid.deconfound`."""
     if columns_from is not None:
@@ -160,7 +163,7 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     rows, measured = _measured(rows, kept, coded, chosen=features is not None)
     alerts += measured
-    finite = usable(_of(rows, kept), nonfinite)
+    finite = usable(_of(rows, kept), nonfinite, engine)
     left_out: tuple[str, ...] = ()
     if len(finite.columns) < rows.shape[1]:
         left_out = tuple(column_names(rows)[at] for at in np.setdiff1d(np.arange(rows.shape[1]), finite.columns))

@@ -50,7 +50,7 @@ from nearid.questions.deconfound.features import features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.partition import Partition, partition
 from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, DIRECTIONS, Plan
-from nearid.questions.deconfound.position import position_alert, position_shares
+from nearid.questions.deconfound.position import PositionShares, position_alert, position_shares
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
 from nearid.questions.deconfound.standing import loss_alerts, neighbour_tests
@@ -124,9 +124,12 @@ def evaluate(
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)
     fitted, corrected = _with_corrections(fitted, plan, design, also or {}, engine, timer)
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
-    results, scores, drawings, near = _measure(plan, design, against, fitted, moments, timer, progress)
+    results, scores, drawings, near = _measure(plan, design, against, fitted, moments, engine, timer, progress)
     with timer.stage("components"):
-        variance = results["base"].partition if "base" in results else _of_columns(design, moments, plan.random_state)
+        if "base" in results:
+            variance = results["base"].partition
+        else:
+            variance = _of_columns(design, moments, plan.random_state, engine)
     means, tests, found = summarise(plan, against, scores)
     alerts = [*design.alerts, *corrected, *rare, *unsplit, *_alerts(scores, results)]
     alerts += _scales(variance, moments, design)
@@ -176,7 +179,7 @@ def _with_corrections(
     names = [name for name in plan.conditions if name in CORRECTIONS]
     with timer.stage("corrections"):
         if names:
-            made, alerts = fit_corrections(names, design, plan.max_rows, plan.random_state)
+            made, alerts = fit_corrections(names, design, plan.max_rows, plan.random_state, engine)
             for name, rows in made.items():
                 fit = rows.fit
                 others[name] = rows
@@ -204,6 +207,7 @@ def _measure(
     against: Sequence[Contrast],
     fitted: Fitted,
     moments: Moments,
+    engine: Engine,
     timer: Timer,
     progress: Progress,
 ) -> tuple[dict[str, ConditionResult], dict[str, list[dict[Key, list[Scores]]]], Drawings, list[Paired]]:
@@ -234,11 +238,13 @@ def _measure(
         dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
         with timer.stage("components"):
             codes = design.labels.codes, design.batches.codes
-            seen = observe(components, *codes, blocks=design.blocks)
-            follows = attribution(components, *codes, control=design.control, blocks=design.blocks, seen=seen)
+            seen = observe(components, *codes, blocks=design.blocks, engine=engine)
+            follows = attribution(
+                components, *codes, control=design.control, blocks=design.blocks, seen=seen, engine=engine
+            )
             parts = partition(seen.units, condition.scales**2, seed=plan.random_state)
             del seen
-            spot = None if design.position is None else position_shares(components, design, design.position)
+            spot = _position(components, design, engine)
             names = column_names(design.rows) if name == "ica" else ()
             of = features(condition, moments, np.flatnonzero(follows.technical) if names else np.array([], int), names)
         with timer.stage("neighbours"):
@@ -247,9 +253,11 @@ def _measure(
             results[name] = ConditionResult(condition, follows, *near(x), parts, doubts, of, spot, conserved(x))
             if plan.drop is not None and name == "ica":
                 clean = cleaners.clean(components, np.arange(design.n))
-                seen = observe(clean, *codes, blocks=design.blocks)
-                left = attribution(clean, *codes, control=design.control, blocks=design.blocks, seen=seen)
-                where = None if design.position is None else position_shares(clean, design, design.position)
+                seen = observe(clean, *codes, blocks=design.blocks, engine=engine)
+                left = attribution(
+                    clean, *codes, control=design.control, blocks=design.blocks, seen=seen, engine=engine
+                )
+                where = _position(clean, design, engine)
                 mapped = clean.take(some)
                 results["kept"] = ConditionResult(
                     clean.condition,
@@ -279,6 +287,10 @@ def _measure(
     return results, scores, drawings, neighbour_tests(results, labels, batches)
 
 
+def _position(components: Components, design: Design, engine: Engine) -> PositionShares | None:
+    return None if design.position is None else position_shares(components, design, design.position, engine)
+
+
 class _Cleaners:
     """Conditions of cleaned rows. Labels and classifiers that train on the same rows share the cleaning."""
 
@@ -300,11 +312,11 @@ class _Cleaners:
         return replace(components, condition=condition)
 
 
-def _of_columns(design: Design, moments: Moments, seed: int) -> Partition:
+def _of_columns(design: Design, moments: Moments, seed: int, engine: Engine) -> Partition:
     """The variance of the columns of the embedding, each in its own scale, split between batch and label."""
     condition = scaled(design.rows.name, moments)
     codes = design.labels.codes, design.batches.codes
-    seen = observe(ComponentRows(design.rows, condition), *codes, blocks=design.blocks)
+    seen = observe(ComponentRows(design.rows, condition), *codes, blocks=design.blocks, engine=engine)
     return partition(seen.units, condition.scales**2, seed=seed)
 
 

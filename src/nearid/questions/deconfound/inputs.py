@@ -15,7 +15,8 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.base.limits import readable
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks
 
 # What to do with values that are not finite.
 Nonfinite = Literal["least", "rows", "columns", "refuse"]
@@ -101,7 +102,7 @@ class Usable(NamedTuple):
     alerts: tuple[Alert, ...]
 
 
-def usable(rows: Rows, how: Nonfinite) -> Usable:
+def usable(rows: Rows, how: Nonfinite, engine: Engine = LOCAL) -> Usable:
     """Columns and rows to use, such that every value is finite.
 
     Parameters
@@ -109,9 +110,11 @@ def usable(rows: Rows, how: Nonfinite) -> Usable:
     how : {"least", "rows", "columns", "refuse"}
         "rows" leaves out the rows, "columns" the columns that hold a NaN or an infinity. "least" leaves out columns
         first, those with the most such values before the others, as long as the rows that this saves hold more values.
+    engine : Engine
+        The engine that runs the pass.
     """
     n, d = rows.shape
-    at_row, at_column = _places(rows)
+    at_row, at_column = _places(rows, engine)
     everything = Usable(np.arange(d), np.arange(n), ())
     if not len(at_row):
         return everything
@@ -141,19 +144,19 @@ def usable(rows: Rows, how: Nonfinite) -> Usable:
     return Usable(columns, kept, (alert,))
 
 
-def _places(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def _places(rows: Rows, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of all values that are not finite."""
-
-    def look(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        x = rows.read(*block)
-        # A sum is finite where all of its terms are, up to an overflow; the exact look is for the others.
-        if np.isfinite(x.sum(dtype=np.float64)):
-            return np.empty(0, np.intp), np.empty(0, np.intp)
-        at, column = np.nonzero(~np.isfinite(x))
-        return at + block[0], column
-
-    found = list(ordered_map(look, blocks(*rows.shape)))
+    found = list(engine.map(_places_in, blocks(*rows.shape), rows))
     return np.concatenate([rows for rows, _ in found]), np.concatenate([columns for _, columns in found])
+
+
+def _places_in(block: tuple[int, int], rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    x = rows.read(*block)
+    # A sum is finite where all of its terms are, up to an overflow; the exact look is for the others.
+    if np.isfinite(x.sum(dtype=np.float64)):
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    at, column = np.nonzero(~np.isfinite(x))
+    return at + block[0], column
 
 
 def _to_drop(

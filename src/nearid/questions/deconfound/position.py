@@ -13,8 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.base.alerts import Alert
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, Components
+from nearid.questions.deconfound.attribution import Piece, group_sums, pieces
+from nearid.questions.deconfound.conditions import Components
 from nearid.questions.deconfound.design import Design
 
 # A position that explains this much of a component, on the average or of one, is reported.
@@ -54,27 +57,35 @@ class PositionShares:
         return float(known.mean()) if len(known) else float("nan")
 
 
-def position_shares(components: Components, design: Design, position: np.ndarray) -> PositionShares:
+def position_shares(
+    components: Components, design: Design, position: np.ndarray, engine: Engine = LOCAL
+) -> PositionShares:
     """What row and column of the plate explain of each component."""
     placed = np.all(position >= 0, axis=1)
     if design.control is not None:
         mine = placed & (design.labels.codes == design.control)
-        among = _shares(components, design, position, np.flatnonzero(mine), of_controls=True)
+        among = _shares(components, design, position, np.flatnonzero(mine), engine, of_controls=True)
         if among is not None:
             return among
-    every = _shares(components, design, position, np.flatnonzero(placed), of_controls=False)
+    every = _shares(components, design, position, np.flatnonzero(placed), engine, of_controls=False)
     nothing = np.full(components.width, np.nan)
     return PositionShares(nothing, nothing, 0, False) if every is None else every
 
 
 def _shares(
-    components: Components, design: Design, position: np.ndarray, places: np.ndarray, *, of_controls: bool
+    components: Components,
+    design: Design,
+    position: np.ndarray,
+    places: np.ndarray,
+    engine: Engine,
+    *,
+    of_controls: bool,
 ) -> PositionShares | None:
     if len(places) < 3:
         return None
     factors = np.column_stack([design.batches.codes[places], design.labels.codes[places], position[places]])
     wells, at = np.unique(factors, axis=0, return_inverse=True)
-    means = _well_means(components, places, at.ravel(), len(wells))
+    means = _well_means(components, places, at.ravel(), len(wells), engine)
     before, after = wells[:, :2], wells
     (left, spent), (least, all_spent) = _residual(before, means), _residual(after, means)
     n = len(wells)
@@ -89,11 +100,17 @@ def _shares(
     return PositionShares(share, p, n, of_controls)
 
 
-def _well_means(components: Components, places: np.ndarray, at: np.ndarray, count: int) -> Floats:
+def _well_means(components: Components, places: np.ndarray, at: np.ndarray, count: int, engine: Engine) -> Floats:
     sums = np.zeros((count, components.width))
-    for a in range(0, len(places), PIECE):
-        np.add.at(sums, at[a : a + PIECE], components.take(places[a : a + PIECE]).astype(np.float64))
+    for wells, own in engine.map(_well_sums, pieces(places, at), components):
+        sums[wells] += own
     return np.asarray(sums / np.bincount(at, minlength=count)[:, None])
+
+
+def _well_sums(piece: Piece, components: Components) -> tuple[np.ndarray, Floats]:
+    """The wells of a piece, and the sums of their rows."""
+    wells, at = np.unique(piece.groups[0], return_inverse=True)
+    return wells, group_sums(components.take(piece.places).astype(np.float64), at)
 
 
 def _residual(factors: np.ndarray, y: Floats) -> tuple[Floats, int]:

@@ -157,8 +157,8 @@ def deconfound(
     columns_from : path, optional
         Text file with the names of the feature columns, one per line; instead of `features`.
     engine : {"local", "dask"}, address or Engine, optional
-        Where passes of moments and ICA run: "local" (this process, the default), "dask", or the address of a Dask
-        scheduler.
+        Where the passes over all rows run: this process by default, a Dask cluster of this machine's cores, or the
+        cluster of the scheduler at an address. Classifiers and neighbours stay in this process. The result is the same.
     progress : bool or callable, default=False
         Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
@@ -214,39 +214,40 @@ def deconfound(
         if not boost:
             raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
         check_boosting(plan.boosting)
-    design = open_design(
-        X,
-        labels,
-        batches,
-        blocks,
-        meta=meta,
-        control=control,
-        key=key,
-        ids=ids,
-        features=features,
-        exclude=exclude,
-        columns_from=columns_from,
-        nonfinite=nonfinite,
-        position=position,
-    )
-    named_columns = [name for name in (labels, batches, blocks) if isinstance(name, str)]
-    corrected, notes = open_also(also or {}, X, design, ids, named_columns)
-    design = replace(design, alerts=(*design.alerts, *notes))
-    if classifiers is None and not boost:
-        missing = (
-            "LightGBM is not installed, so only logistic regression was used. To add the paper's classifier: "
-            "pip install 'nearid[boost]'"
-        )
-        design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))
     with reporting(progress) as tracked, open_engine(engine) as opened:
+        design = open_design(
+            X,
+            labels,
+            batches,
+            blocks,
+            meta=meta,
+            control=control,
+            key=key,
+            ids=ids,
+            features=features,
+            exclude=exclude,
+            columns_from=columns_from,
+            nonfinite=nonfinite,
+            position=position,
+            engine=opened,
+        )
+        named_columns = [name for name in (labels, batches, blocks) if isinstance(name, str)]
+        corrected, notes = open_also(also or {}, X, design, ids, named_columns, opened)
+        design = replace(design, alerts=(*design.alerts, *notes))
+        if classifiers is None and not boost:
+            missing = (
+                "LightGBM is not installed, so only logistic regression was used. To add the paper's classifier: "
+                "pip install 'nearid[boost]'"
+            )
+            design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))
         result = evaluate(plan, design, X, opened, tracked, corrected)
         if rule is None:
             return result
-        return _cleaned(result, X, design, rule, plan, None if dry_run else out, tracked)
+        return _cleaned(result, X, design, rule, plan, None if dry_run else out, opened, tracked)
 
 
 def _cleaned(
-    result: Deconfounding, X: Any, design: Design, drop: Drop, plan: Plan, out: Any, progress: Progress
+    result: Deconfounding, X: Any, design: Design, drop: Drop, plan: Plan, out: Any, engine: Engine, progress: Progress
 ) -> Deconfounding:
     """The result with the cleaning: fitted on all rows, judged on rows that it was not fitted on, and written."""
     names = column_names(design.rows)
@@ -271,6 +272,7 @@ def _cleaned(
             left_out=design.left_out,
             record={"components": cleaner.components[cleaner.dropped], "mixing": cleaner.mixing[:, cleaner.dropped]}
             | {"mean": cleaner.mean, "columns": np.array(names, dtype=object)},
+            engine=engine,
             tick=progress("cleaned rows", len(cleaner.affine.cut(design.source.shape[0]))),
         )
         write_model(folder, cleaner, design.rows.columns, plain(result.provenance))

@@ -94,7 +94,7 @@ def extract(
         Folder to write: a file for each layer, ids.npy, extraction.json, and for tokens and words blocks.npy (the input
         of each row). Default: rows are kept in memory.
     format : str, default="npy"
-        Format of the files: "npy", "zarr", "safetensors", or one that you registered.
+        Format of the files: "npy", "parquet", "safetensors", "zarr", or one that you registered.
     dtype : {"float32", "float16", "float64"}, default="float32"
         Type of the rows.
     batch_size : int or "auto", default=128

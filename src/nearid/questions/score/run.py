@@ -147,7 +147,8 @@ def score(
     exclude : sequence of str or str, optional
         If the latents are a table: columns to leave out, in the same form.
     engine : {"local", "dask"}, address or Engine, optional
-        Where the passes of "mcc", "r2", the verdict's moments and ICA run.
+        Where the passes over all rows run ("mcc", "r2", the verdict and ICA): this process by default, a Dask cluster
+        of this machine's cores, or the cluster of the scheduler at an address. The result is the same.
     progress : bool or function, default=False
         Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
 

@@ -22,7 +22,8 @@ def apply(
         typer.Option(
             "--out",
             "-o",
-            help="File to write: .npy, .safetensors or .zarr. Cleaned rows also as the table or .h5ad that came in.",
+            help="File to write: .npy, .parquet, .safetensors or .zarr. Cleaned rows also as the table or .h5ad that "
+            "came in.",
             rich_help_panel=OUTPUT,
         ),
     ],
@@ -73,7 +74,7 @@ def apply(
     from nearid.questions.unmix.result import ICA
 
     if is_cleaning(model):
-        _clean(model, source, out, inverse=inverse, key=key, overwrite=overwrite, quiet=quiet)
+        _clean(model, source, out, inverse=inverse, key=key, overwrite=overwrite, engine=engine, quiet=quiet)
         return
     check_output(out, overwrite=overwrite)
     refuse_input(out, source)
@@ -95,13 +96,22 @@ def apply(
 
 
 def _clean(
-    model: Path, source: str, out: Path, *, inverse: bool, key: str | None, overwrite: bool, quiet: bool
+    model: Path,
+    source: str,
+    out: Path,
+    *,
+    inverse: bool,
+    key: str | None,
+    overwrite: bool,
+    engine: str | None,
+    quiet: bool,
 ) -> None:
     """Write the rows of a file without the components that `nearid deconfound -o` dropped."""
     from nearid.arrays.rows import single_rows
     from nearid.base.errors import InputError
     from nearid.base.progress import reporting
     from nearid.base.streams import say
+    from nearid.engines.local import open_engine
     from nearid.questions.deconfound.cleaned import check_cleaned, read_cleaning, write_cleaned
     from nearid.questions.deconfound.design import open_again
 
@@ -113,7 +123,8 @@ def _clean(
         rows = open_again(source, key, columns, usual)
     if rows.shape[1] != len(affine.origin):
         raise InputError(f"{rows.name} has {rows.shape[1]} columns, but {model} cleans {len(affine.origin)}.")
-    with reporting(not quiet) as progress:
-        write_cleaned(source, rows, affine, out, tick=progress("cleaned rows", len(affine.cut(rows.shape[0]))))
+    with reporting(not quiet) as progress, open_engine(engine) as opened:
+        tick = progress("cleaned rows", len(affine.cut(rows.shape[0])))
+        write_cleaned(source, rows, affine, out, engine=opened, tick=tick)
     if not quiet:
         say(f"{rows.shape[0]:,} rows written to {out}")

@@ -91,8 +91,9 @@ def unmix(
 ) -> ICA:
     """What are the independent components? Whitening and ICA of rows, in bounded memory.
 
-    The folder gets components.npy (or .zarr), model.safetensors and model.json. After an interruption the same call
-    continues. `nearid apply` (in Python `ICA.load` and `transform_to`) maps other rows with the model.
+    The folder gets components.npy (or .parquet, .safetensors, .zarr), model.safetensors and model.json. After an
+    interruption the same call continues. `nearid apply` (in Python `ICA.load` and `transform_to`) maps other rows with
+    the model.
 
     Parameters
     ----------
