@@ -14,7 +14,7 @@ if HERE not in sys.path:
     sys.path.append(HERE)
 
 # Fixtures that tests of several rooms use.
-pytest_plugins = ("command_line", "pages", "toy_results")
+pytest_plugins = ("command_line", "pages", "s3_server", "toy_results")
 
 # A loaded machine is no failure: examples are bounded by number, the suite by pytest-timeout.
 # NEARID_TEST_SEED=k shifts every seed that numpy and torch are given in this process, and hypothesis draws afresh: no

@@ -17,7 +17,7 @@ import nearid.engines.local as local
 import nearid.measures.diameter as diameters
 import nearid.questions.deconfound.attribution as attribution
 import nearid.questions.deconfound.corrections as corrections
-from nearid.arrays import open_rows
+from nearid.arrays import Rows, open_rows
 from nearid.base.errors import EngineError, InputError
 from nearid.engines.cluster import Cluster
 
@@ -109,9 +109,11 @@ class Counted(Cluster):
         super().__init__(client)
         self.tasks = set()
 
-    def map(self, task, *args, **options):
+    def map(self, task, items, *shared, **options):
         self.tasks.add(task.__name__)
-        return super().map(task, *args, **options)
+        # An argument of their own is sent once. Within another argument, rows would be sent with each condition.
+        assert any(isinstance(value, Rows) for value in shared), task.__name__
+        return super().map(task, items, *shared, **options)
 
 
 @pytest.fixture

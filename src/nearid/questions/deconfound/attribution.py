@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearid.arrays import Rows
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, Components
+from nearid.questions.deconfound.conditions import PIECE, Components, RowMap
 
 # Level of the test for technical components, divided by the number of components.
 LEVEL = 0.01
@@ -212,9 +213,9 @@ def pieces(places: np.ndarray, *groups: np.ndarray) -> list[Piece]:
     return [Piece(places[cut], tuple(each[cut] for each in groups)) for cut in cuts]
 
 
-def _sums(piece: Piece, components: Components) -> tuple[np.ndarray, Floats, np.ndarray, Floats]:
+def _sums(piece: Piece, rows: Rows, mapping: RowMap) -> tuple[np.ndarray, Floats, np.ndarray, Floats]:
     """The cells of a piece with the sums of their rows, and its batches with the squares of theirs."""
-    y = components.take(piece.places).astype(np.float64)
+    y = mapping(rows.take(piece.places), piece.places).astype(np.float64)
     (cells, at), (batches, of) = (np.unique(each, return_inverse=True) for each in piece.groups)
     sums = group_sums(y, at)
     return cells, sums, batches, group_sums(np.square(y, out=y), of)
@@ -227,7 +228,9 @@ def _gather(
     sums = np.zeros((len(first), components.width))
     batch_squares = np.zeros((int(b.max()) + 1, components.width))
     # Not merged by the engine: cells may be many, but a piece has few of them.
-    for there, own, batches, squares in engine.map(_sums, pieces(places, cells, b), components):
+    for there, own, batches, squares in engine.map(
+        _sums, pieces(places, cells, b), components.rows, components.mapping
+    ):
         sums[there] += own
         batch_squares[batches] += squares
     sizes = np.bincount(cells).astype(np.float64)

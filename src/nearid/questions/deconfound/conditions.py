@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -88,6 +89,10 @@ class Condition:
         return np.asarray(sums[self.columns] / self.scales if self.matrix is None else self.matrix @ sums)
 
 
+# From rows and their places to components, of shape (len(places), k).
+RowMap = Callable[[Floats, np.ndarray], Floats]
+
+
 class Components(Protocol):
     """Components of rows: of a linear map, or after a correction that is fitted anew for each split."""
 
@@ -98,6 +103,10 @@ class Components(Protocol):
     @property
     def width(self) -> int:
         """Number of components."""
+
+    @property
+    def mapping(self) -> RowMap:
+        """Their map without the rows, so that an engine sends the rows only once for all conditions."""
 
     def some(self, which: np.ndarray) -> Components:
         """Some of the components."""
@@ -115,6 +124,10 @@ class Components(Protocol):
         """Components that a linear map of rows makes, and the places of the wanted rows among these."""
 
 
+def _anywhere(condition: Condition, x: Floats, places: np.ndarray) -> Floats:
+    return condition.map(x)
+
+
 @dataclass(frozen=True)
 class ComponentRows:
     """Components of the rows of an embedding under a condition, computed when they are needed."""
@@ -126,6 +139,11 @@ class ComponentRows:
     def width(self) -> int:
         """Number of components."""
         return self.condition.width
+
+    @property
+    def mapping(self) -> RowMap:
+        """The map of the condition, which is the same for all places."""
+        return partial(_anywhere, self.condition)
 
     def some(self, which: np.ndarray) -> ComponentRows:
         """Some of the components."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from nearid.base.errors import InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.moments import ROUNDING, Floats
-from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Condition
+from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Condition, RowMap
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.plan import CORRECTIONS
 
@@ -276,6 +276,11 @@ def _live(controls: Controls) -> np.ndarray:
     return np.flatnonzero(size > ROUNDING * np.abs(controls.middle))
 
 
+def _corrected(fit: Correction, which: np.ndarray | None, x: Floats, places: np.ndarray) -> Floats:
+    z = fit.map(x, places)
+    return z if which is None else z[:, which]
+
+
 @dataclass(frozen=True)
 class CorrectedRows:
     """Components of rows after a correction that is fitted anew on the training batches of each split."""
@@ -290,6 +295,11 @@ class CorrectedRows:
         """Number of components."""
         return len(self.fit.live) if self.which is None else len(self.which)
 
+    @property
+    def mapping(self) -> RowMap:
+        """The correction of the batch and fold of each row."""
+        return partial(_corrected, self.fit, self.which)
+
     def some(self, which: np.ndarray) -> CorrectedRows:
         """Some of the components."""
         return replace(self, which=which if self.which is None else self.which[which])
@@ -299,8 +309,7 @@ class CorrectedRows:
         out = np.empty((len(places), self.width), np.float32)
         for a in range(0, len(places), PIECE):
             part = places[a : a + PIECE]
-            z = self.fit.map(self.rows.take(part), part)
-            out[a : a + PIECE] = z if self.which is None else z[:, self.which]
+            out[a : a + PIECE] = self.mapping(self.rows.take(part), part)
         return out
 
     def trained(self, train: np.ndarray) -> CorrectedRows:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.arrays import Rows
 from nearid.base.alerts import Alert
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import Piece, group_sums, pieces
-from nearid.questions.deconfound.conditions import Components
+from nearid.questions.deconfound.conditions import Components, RowMap
 from nearid.questions.deconfound.design import Design
 
 # A position that explains this much of a component, on the average or of one, is reported.
@@ -102,15 +103,15 @@ def _shares(
 
 def _well_means(components: Components, places: np.ndarray, at: np.ndarray, count: int, engine: Engine) -> Floats:
     sums = np.zeros((count, components.width))
-    for wells, own in engine.map(_well_sums, pieces(places, at), components):
+    for wells, own in engine.map(_well_sums, pieces(places, at), components.rows, components.mapping):
         sums[wells] += own
     return np.asarray(sums / np.bincount(at, minlength=count)[:, None])
 
 
-def _well_sums(piece: Piece, components: Components) -> tuple[np.ndarray, Floats]:
+def _well_sums(piece: Piece, rows: Rows, mapping: RowMap) -> tuple[np.ndarray, Floats]:
     """The wells of a piece, and the sums of their rows."""
     wells, at = np.unique(piece.groups[0], return_inverse=True)
-    return wells, group_sums(components.take(piece.places).astype(np.float64), at)
+    return wells, group_sums(mapping(rows.take(piece.places), piece.places).astype(np.float64), at)
 
 
 def _residual(factors: np.ndarray, y: Floats) -> tuple[Floats, int]:
