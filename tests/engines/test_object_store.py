@@ -40,7 +40,7 @@ def proxy(bucket, s3, monkeypatch, tmp_path, stored):
         yield proxy
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_workers_read_the_bucket_themselves(bucket, proxy, processes, request, tmp_path):
     run = request.getfixturevalue("nearid")
 

@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import zarr
 
@@ -25,10 +26,13 @@ def fitted(x, monkeypatch):
 
 
 def read(path):
+    if path.suffix == ".parquet":
+        rows = open_rows(path)
+        return rows.read(0, rows.shape[0])
     return np.load(path, allow_pickle=False) if path.suffix == ".npy" else zarr.open(str(path))[:]
 
 
-@pytest.mark.parametrize("name", ["y.npy", "y.zarr"])
+@pytest.mark.parametrize("name", ["y.npy", "y.zarr", "y.parquet"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_file_holds_what_transform_gives(fitted, x, tmp_path, name, dtype):
     np.save(tmp_path / "x.npy", x.astype(dtype))
@@ -49,6 +53,13 @@ def test_inverse_gives_the_rows_back(fitted, x, tmp_path, name):
     fitted.transform_to(x, tmp_path / "y.npy")
     fitted.transform_to(tmp_path / "y.npy", tmp_path / name, inverse=True)
     np.testing.assert_allclose(read(tmp_path / name), x, atol=1e-4)
+
+
+def test_a_parquet_file_has_a_row_group_for_each_block(fitted, x, tmp_path):
+    fitted.transform_to(x, tmp_path / "y.parquet")
+    file = pyarrow.parquet.ParquetFile(tmp_path / "y.parquet")
+    sizes = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
+    assert sizes == [256] * 7 + [208] and file.schema_arrow.names == list("01234")
 
 
 def test_what_is_written_can_be_opened_as_rows(fitted, x, tmp_path):
@@ -92,7 +103,7 @@ class Failing(Rows):
         return self._x[start:stop]
 
 
-@pytest.mark.parametrize("name", ["y.npy", "y.zarr"])
+@pytest.mark.parametrize("name", ["y.npy", "y.zarr", "y.parquet"])
 def test_after_a_failure_the_old_file_is_there_and_nothing_else(fitted, x, tmp_path, name):
     fitted.transform_to(x, tmp_path / name)
     before = read(tmp_path / name)
@@ -102,7 +113,7 @@ def test_after_a_failure_the_old_file_is_there_and_nothing_else(fitted, x, tmp_p
     np.testing.assert_array_equal(read(tmp_path / name), before)
 
 
-@pytest.mark.parametrize("name", ["y.npy", "y.zarr"])
+@pytest.mark.parametrize("name", ["y.npy", "y.zarr", "y.parquet"])
 def test_an_existing_file_is_replaced_only_on_request(fitted, x, tmp_path, name):
     fitted.transform_to(x, tmp_path / name)
     with pytest.raises(InputError, match="already exists"):
@@ -173,7 +184,7 @@ class Named(Failing):
         self.ids = ids
 
 
-@pytest.mark.parametrize("name", ["y.npy", "y.zarr"])
+@pytest.mark.parametrize("name", ["y.npy", "y.zarr", "y.parquet"])
 def test_after_a_failure_the_old_ids_are_beside_the_old_rows(fitted, x, tmp_path, name, monkeypatch):
     ids = np.arange(len(x))
     beside = stream.ids_path(tmp_path / name)
@@ -190,7 +201,7 @@ def test_after_a_failure_the_old_ids_are_beside_the_old_rows(fitted, x, tmp_path
             fitted.transform_to(rows, tmp_path / name, overwrite=True)
         nothing_changed()
     # The last moment: everything is written, but the rows cannot be put in place.
-    put = "replace" if name == "y.npy" else "rename"
+    put = "rename" if name == "y.zarr" else "replace"
     really = getattr(os, put)
 
     def refuse_rows(source, target):
