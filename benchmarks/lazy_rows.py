@@ -1,24 +1,29 @@
 """Any number of rows, made when they are read, through compare, unmix and transform on a Dask cluster of this machine.
 
-usage: python benchmarks/lazy_rows.py [--gigabytes 50] [--columns 256] [--workers 2] [--memory 1.5GiB] [--folder FOLDER]
+usage: python benchmarks/lazy_rows.py [--gigabytes 50] [--columns 256] [--workers 2] [--memory 2GiB] [--folder FOLDER]
+                                      [--only compare,unmix,transform]
 
-Rows are float32. Block i of rows is drawn from the counter-based generator Philox with the key i, so that every process
-makes the same rows and nothing is on a disk. `compare` reads two such inputs of half the size: independent latents, and
-a rotation of them with noise. `unmix` makes one pass for the moments and two of ICA over the whole size. The transform
-maps the rows to two components, which the workers write to a .zarr directory. Printed are wall time, rows and bytes per
-second, and the largest resident memory of the client (with the scheduler) and of the workers.
+Rows are float32. A process draws 16,384 rows of independent latents once, and a stretch of rows is a stretch of these,
+from another place and times another factor for every 4,096 rows. So rows cost one multiplication to make, no two are
+the same, every process makes the same ones, and nothing is on a disk. `compare` reads two inputs of half the size: the
+latents, and a rotation of them with noise. `unmix` fits eight components to the whole size in one pass for the moments,
+two of ICA and one for the diagnostics. The transform maps the rows to two components, which the workers write to a
+.zarr directory. Each line is printed when its question ends: wall time, rows and bytes per second over all passes, core
+seconds of the client and of the workers, and the largest resident memory of the client (with the scheduler) and of a
+worker. The lines after the table say where the memory of the client was largest, and what making the rows alone costs.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import os
 import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,63 +32,90 @@ import nearid
 from nearid.arrays.rows import Rows
 from nearid.engines.cluster import Cluster
 
-# Rows that are drawn together.
-DRAWN = 4096
+# Rows that a process draws, and rows with one place and one factor.
+DRAWN, STRETCH = 16_384, 4096
+
+
+@cache
+def drawn(columns: int, kind: str) -> np.ndarray:
+    """Return the rows that all others are made of: sources with kurtosis below 0, or their rotation, or noise.
+
+    Rows are repeated at the end, so that a stretch may begin anywhere.
+    """
+    rng = np.random.default_rng([columns, kind == "noise"])
+    rows = rng.random((DRAWN, columns), dtype=np.float32) - np.float32(0.5)
+    if kind == "rotated":
+        rows = rows @ np.linalg.qr(np.random.default_rng(1).normal(size=(columns, columns)))[0].astype(np.float32)
+    elif kind == "mixed":
+        rows = rows @ (np.random.default_rng(2).normal(size=(columns, columns)) / columns**0.5).astype(np.float32)
+    elif kind == "noise":
+        rows *= np.float32(0.5)
+    return np.concatenate([rows, rows[:STRETCH]])
 
 
 class LazyRows(Rows):
-    """Uniform sources (kurtosis below 0) times a matrix, made when they are read.
+    """Rows that are made when they are read.
 
     Parameters
     ----------
-    matrix : ndarray of shape (d, d)
-    noise : float
-        Size of the noise that is added.
+    kind : {"latents", "rotated", "mixed"}
+    noise : bool
+        Whether noise is added.
     """
 
-    window = DRAWN
+    window = STRETCH
 
-    def __init__(self, name: str, n: int, matrix: np.ndarray, noise: float = 0.0) -> None:
-        super().__init__(name, (n, matrix.shape[1]), np.dtype(np.float32))
-        self.matrix, self.noise = matrix.astype(np.float32), noise
+    def __init__(self, kind: str, n: int, columns: int, *, noise: bool = False) -> None:
+        super().__init__(kind, (n, columns), np.dtype(np.float32))
+        self.kind, self.noise = kind, noise
 
     def _read(self, start: int, stop: int) -> np.ndarray:
-        first = start // DRAWN
-        drawn = np.concatenate([self._drawn(block) for block in range(first, -(-stop // DRAWN))])
-        return drawn[start - first * DRAWN : stop - first * DRAWN]
-
-    def _drawn(self, block: int) -> np.ndarray:
-        rng = np.random.Generator(np.random.Philox(key=block))
-        sources = rng.random((DRAWN, len(self.matrix)), dtype=np.float32)
-        sources -= np.float32(0.5)
-        rows = sources @ self.matrix
-        if self.noise:
-            rows += np.float32(self.noise) * (rng.random(rows.shape, dtype=np.float32) - np.float32(0.5))
-        return rows
+        out = np.empty((stop - start, self.shape[1]), np.float32)
+        rows, noise = drawn(self.shape[1], self.kind), drawn(self.shape[1], "noise") if self.noise else None
+        for number in range(start // STRETCH, -(-stop // STRETCH)):
+            low, high = max(start, number * STRETCH), min(stop, (number + 1) * STRETCH)
+            place, other, factor = place_of(number)
+            own, low, high = out[low - start : high - start], low - number * STRETCH, high - number * STRETCH
+            np.multiply(rows[place + low : place + high], factor, out=own)
+            if noise is not None:
+                own += noise[other + low : other + high]
+        return out
 
 
-class Memory:
-    """Largest resident memory, in MB, of this process and of the workers, seen twice a second."""
+def place_of(number: int) -> tuple[int, int, np.float32]:
+    """Return where a stretch begins among the drawn rows, and in the noise, and its factor (0.9 to 1.1, or negative)."""
+    rng = np.random.Generator(np.random.Philox(key=number))
+    place, other = rng.integers(DRAWN, size=2).tolist()
+    return place, other, np.float32(rng.uniform(0.9, 1.1) * rng.choice([-1, 1]))
 
-    def __init__(self, pids: list[int]) -> None:
-        self.workers, self._pids, self._on = 0.0, pids, True
+
+class Watch:
+    """Resident memory, in MB, and core seconds of this process and of the workers, seen five times a second."""
+
+    def __init__(self, workers: list[int]) -> None:
+        self._pids, self._on = [os.getpid(), *workers], True
+        self.largest, self.stage, self.stages = [0.0] * len(self._pids), "start", dict[str, float]()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
-    @property
-    def client(self) -> float:
-        """Largest of this process."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
     def _watch(self) -> None:
         while self._on:
-            for pid in self._pids:
-                try:
-                    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                self.workers = max(self.workers, pages * resource.getpagesize() / 2**20)
-            time.sleep(0.5)
+            for at, pid in enumerate(self._pids):
+                size = resident(pid)
+                self.largest[at] = max(self.largest[at], size)
+                if not at:
+                    self.stages[self.stage] = max(self.stages.get(self.stage, 0.0), size)
+            time.sleep(0.2)
+
+    def core_seconds(self) -> tuple[float, float]:
+        """Return those of this process, and those of all workers."""
+        each = [seconds_of(pid) for pid in self._pids]
+        return each[0], sum(each[1:])
+
+    def progress(self, name: str, steps: int) -> Callable[..., None]:
+        """Note the stage that runs."""
+        self.stage = name
+        return lambda *_: None
 
     def stop(self) -> None:
         """End the watch."""
@@ -91,25 +123,37 @@ class Memory:
         self._thread.join()
 
 
+def resident(pid: int) -> float:
+    """Return the resident memory of a process in MB; 0 if it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+
+
+def seconds_of(pid: int) -> float:
+    """Return the core seconds of a process; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def told(name: str, rows: int, size: float, passes: float, memory: Memory) -> Iterator[None]:
-    """Print a row of the table for what runs in this context."""
-    wall, began = time.perf_counter(), time.process_time()
+def told(name: str, rows: int, size: float, passes: int, watch: Watch) -> Iterator[None]:
+    """Print a line of the table for what runs in this context."""
+    watch.largest = [0.0] * len(watch.largest)
+    wall, before = time.perf_counter(), watch.core_seconds()
     yield
-    wall = time.perf_counter() - wall
+    wall, after = time.perf_counter() - wall, watch.core_seconds()
+    client, workers = (b - a for a, b in zip(before, after, strict=True))
     print(
-        f"| {name} | {rows:,} | {size / 1e9:.1f} | {wall:.0f} | {rows * passes / wall:,.0f} | "
-        f"{size * passes / wall / 1e6:.0f} | {time.process_time() - began:.0f} | {memory.client:.0f} | "
-        f"{memory.workers:.0f} |",
+        f"| {name} | {rows:,} | {size / 1e9:.1f} | {passes} | {wall:.0f} | {rows * passes / wall:,.0f} | "
+        f"{size * passes / wall / 1e6:.0f} | {client:.0f} | {workers:.0f} | {watch.largest[0]:.0f} | "
+        f"{max(watch.largest[1:]):.0f} |",
         flush=True,
     )
-
-
-def worker_id() -> int:
-    """Return the process id of a worker."""
-    import os
-
-    return os.getpid()
 
 
 def main() -> None:
@@ -118,19 +162,26 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=50)
     parser.add_argument("--columns", type=int, default=256)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--memory", default="1.5GiB")
+    parser.add_argument("--memory", default="2GiB")
     parser.add_argument("--folder")
+    parser.add_argument("--only", default="compare,unmix,transform")
     options = parser.parse_args()
     from distributed import Client, LocalCluster
 
     warnings.simplefilter("ignore")
-    d, rng = options.columns, np.random.default_rng(0)
+    d, only = options.columns, options.only.split(",")
     n = int(options.gigabytes * 1e9 / (4 * d))
-    rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    whole = LazyRows("rows", n, rng.normal(size=(d, d)) / d**0.5)
-    halves = LazyRows("latents", n // 2, np.eye(d)), LazyRows("rotated", n // 2, rotation, 0.5)
-    print("| what | rows | GB | wall s | rows/s | MB/s | CPU s of the client | MB of the client | MB of a worker |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    whole = LazyRows("mixed", n, d)
+    halves = LazyRows("latents", n // 2, d), LazyRows("rotated", n // 2, d, noise=True)
+    drawn(d, "mixed")
+    began = time.process_time()
+    for start in range(0, 10 * DRAWN, DRAWN):
+        whole.read(start, start + DRAWN)
+    made = 10 * DRAWN * 4 * d / (time.process_time() - began)
+    head = "what, rows, GB, passes, wall s, rows/s, MB/s, core s client, core s workers, MB client, MB worker".split(
+        ", "
+    )
+    print(f"| {' | '.join(head)} |\n{'|---' * len(head)}|", flush=True)
     with (
         tempfile.TemporaryDirectory(dir=options.folder) as folder,
         LocalCluster(
@@ -143,21 +194,31 @@ def main() -> None:
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        memory = Memory(list(client.run(worker_id).values()))
+        watch = Watch(list(client.run(os.getpid).values()))
         engine = Cluster(client)
-        # Two passes: moments and errors. The sweeps for the diameter are a part of the second side.
-        with told("compare", n // 2, 2 * 4 * d * (n // 2), 2, memory):
-            compared = nearid.compare(*halves, permutations=19, blocks="none", engine=engine)
-        # The moments, two passes of the search, one for the diagnostics, and the hash of all numbers in this process.
-        with told("unmix", n, 4 * d * n, 4, memory):
-            fitted = nearid.unmix(whole, n_components=8, max_passes=2, starts=1, engine=engine)
-        two = nearid.Whitening(n_components=2, engine=engine)
-        with told("whiten", n, 4 * d * n, 1, memory):
-            two.fit(whole)
-        with told("transform", n, 4 * d * n, 1, memory):
-            two.transform_to(whole, Path(folder) / "components.zarr", engine=engine)
-        memory.stop()
-    print(f"\nverdict {compared.verdict.group}, R2 {compared.groups['rigid'].r2.value:.4f}; {fitted.n_iter_} passes")
+        found = []
+        if "compare" in only:
+            # The moments, the errors, and sweeps of the second side for the bounds of the diameter.
+            with told("compare", n // 2, 2 * 4 * d * (n // 2), 2, watch):
+                compared = nearid.compare(*halves, blocks="none", engine=engine, progress=watch.progress)
+            found.append(f"verdict {compared.verdict.group}, R2 {compared.groups['rigid'].r2}")
+        if "unmix" in only:
+            # The moments, two passes of the search, and one for the diagnostics.
+            with told("unmix", n, 4 * d * n, 4, watch):
+                fitted = nearid.unmix(
+                    whole, n_components=8, max_passes=2, starts=1, engine=engine, progress=watch.progress
+                )
+            found.append(f"unmix {fitted.n_iter_} passes")
+        if "transform" in only:
+            two = nearid.Whitening(n_components=2, engine=engine)
+            with told("whiten", n, 4 * d * n, 1, watch):
+                two.fit(whole)
+            with told("transform", n, 4 * d * n, 1, watch):
+                two.transform_to(whole, Path(folder) / "components.zarr", engine=engine, progress=watch.progress)
+        watch.stop()
+    print(f"\n{'; '.join(found)}")
+    print("largest client in each stage, MB:", {name: round(size) for name, size in watch.stages.items()})
+    print(f"making rows alone: {made / 1e6:,.0f} MB/s of one core")
 
 
 if __name__ == "__main__":

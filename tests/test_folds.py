@@ -188,7 +188,7 @@ def test_values_that_vanish_when_squared_are_not_called_constant(rng):
 
 
 def test_more_rows_than_memory_are_refused_before_anything_is_allocated():
-    with pytest.raises(InputError, match=r"1000000000000 rows needs 64 TB of memory"):
+    with pytest.raises(InputError, match=r"1000000000000 rows needs 8 TB of memory"):
         assign(10**12, 5, 0)
 
 

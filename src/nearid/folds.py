@@ -34,8 +34,9 @@ STRETCHES = 10
 # Minimum number of blocks in a sample of rows, unless there are fewer.
 LEAST_BLOCKS = 100
 
-# Bytes that are stored for every row at least: its fold, its errors and its distances.
-ROW_BYTES = 64
+# Bytes that are stored for every row at least: its fold, its errors and its distances. Above `EXACT` rows the errors
+# are summed and sampled, folds are dealt in portions of so many rows, and only the fold and its copies are stored.
+ROW_BYTES, EXACT, FOLD_BYTES = 64, 1 << 20, 8
 
 # Rows are kept in addition to their moments if there are fewer than so many per column of the wider side.
 KEPT = 2
@@ -65,10 +66,12 @@ def assign(n: int, folds: int, seed: int, blocks: np.ndarray | None = None) -> n
             f"{n} paired rows are too few for {folds} folds: give at least {2 * folds} rows or fewer folds."
         )
     # A few numbers per row, such as its errors, are in memory, even if the rows themselves are read from a file.
-    check_memory(f"A comparison of {n} rows", ROW_BYTES * n, "Take a sample of the rows.")
+    need = ROW_BYTES * min(n, EXACT) + FOLD_BYTES * max(n - EXACT, 0)
+    check_memory(f"A comparison of {n} rows", need, "Take a sample of the rows.")
     rng = np.random.default_rng(seed)
     if blocks is None:
-        return (rng.permutation(n) % folds).astype(np.uint8)
+        portions = (rng.permutation(min(EXACT, n - start)) for start in range(0, n, EXACT))
+        return np.concatenate([(portion % folds).astype(np.uint8) for portion in portions])
     return np.asarray(_deal(np.bincount(blocks), folds, rng)[blocks])
 
 
@@ -243,7 +246,8 @@ class FoldMoments:
     kept : ndarray of bool, shape (n,), or None
         Rows in use. None means all rows.
     traits : ndarray
-        A number for each row in use, in any order, that is equal for copies of a row. Empty if nothing is held out.
+        A number for each row in use, in any order, that is equal for copies of a row. Empty if nothing is held out. Of
+        more than `EXACT` rows, only some of the numbers are kept, with all of their copies.
     """
 
     parts: list[Moments]
@@ -476,7 +480,7 @@ def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]
             dropped = at[~good] + block[0]
             z = z[good]
             first = z.sum(axis=0)
-        own = np.empty(0) if plan.weights is None else traits(z, plan.weights)
+        own = np.empty(0) if plan.weights is None else some_traits(traits(z, plan.weights), len(plan.fold))
         kept = z if plan.keep else np.empty((0, z.shape[1]))
         yield Sums(len(z), first.astype(np.float64, copy=False), _products(z), dropped, own, kept)
 
@@ -624,18 +628,31 @@ def traits(rows: Floats, weights: Floats) -> Floats:
     return np.asarray(np.einsum("ij,j->i", rows, weights))
 
 
+def some_traits(each: Floats, n: int) -> Floats:
+    """Return the traits of a block of n rows in all; if these are very many, about one in n / EXACT of the numbers."""
+    step = -(-n // EXACT)
+    if step == 1:
+        return each
+    # By the number itself, so that copies are kept or left out together. The product mixes its digits.
+    mixed = each.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)
+    return each[mixed % np.uint64(step) == 0]
+
+
 def pair_traits(x: Floats, y: Floats) -> Floats:
     """Traits of rows that are held in memory, of both sides together."""
     rows = np.hstack([x - x.mean(axis=0), y - y.mean(axis=0)])
     return traits(rows, trait_weights(rows))
 
 
-def repeated_rows(row_traits: Floats, *, in_blocks: bool = False) -> tuple[Alert, ...]:
-    """Return an alert about rows whose traits repeat. `in_blocks` states whether whole blocks are held out."""
-    copies = len(row_traits) - len(np.unique(row_traits))
+def repeated_rows(row_traits: Floats, *, in_blocks: bool = False, n: int | None = None) -> tuple[Alert, ...]:
+    """Return an alert about rows whose traits repeat.
+
+    `in_blocks` states whether whole blocks are held out. `n` is the number of rows, if only some traits were kept.
+    """
+    copies, n = len(row_traits) - len(np.unique(row_traits)), n or len(row_traits)
     if copies <= max(0.005 * len(row_traits), 1):
         return ()
-    text = f"About {copies} of {len(row_traits)} rows repeat others"
+    text = f"About {round(copies * n / len(row_traits))} of {n} rows repeat others"
     if in_blocks:
         text += ". Copies of one block are held out together; copies in different blocks make errors too small."
     else:

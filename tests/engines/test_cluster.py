@@ -267,6 +267,60 @@ def test_sending_to_a_worker_that_does_not_answer_is_given_up_and_tried_again(
     assert [part.tolist() for part in engine.map(scaled_one, [1, 2], np.ones(2))] == [[1, 1], [2, 2]]
 
 
+def test_a_worker_that_dies_while_data_is_sent_ends_the_wait_at_once(dask_client, monkeypatch, sent_to_workers):
+    monkeypatch.setattr(room, "LOOK", 0.1)
+    engine, scatter = Cluster(dask_client), dask_client.scatter
+    silent, workers = Event(), [{"a", "b"}, {"b"}]
+    given: list[float] = []
+
+    def hang(*args, **options):
+        if not given:
+            given.append(time.monotonic())
+            silent.wait(60)
+        return scatter(*args, **options)
+
+    monkeypatch.setattr(dask_client, "scatter", hang)
+    monkeypatch.setattr(engine, "_workers", lambda: workers.pop(0) if workers else {"b"})
+    [total] = engine.reduce(scaled, [1, 2], np.ones(3), merge=merged_in_place)
+    assert total.tolist() == [3, 3, 3] and time.monotonic() - given[0] < 20
+    silent.set()
+
+
+def test_no_call_to_a_silent_scheduler_waits_for_ever(dask_client, monkeypatch):
+    monkeypatch.setattr(room, "ANSWER", 0.3)
+    monkeypatch.setattr(room, "RETURN", 0.3)
+    monkeypatch.setattr(room, "LOOK", 0.1)
+    engine, silent = Cluster(dask_client), Event()
+    monkeypatch.setattr(dask_client, "wait_for_workers", lambda *_, **__: silent.wait(60))
+    with pytest.raises(EngineError, match="no longer answers"):
+        engine.reduce(held, [1, 2], merge=merged_in_place)
+    monkeypatch.undo()
+    monkeypatch.setattr(room, "ANSWER", 0.3)
+    monkeypatch.setattr(dask_client, "nthreads", lambda *_, **__: silent.wait(60))
+    with pytest.raises(EngineError, match="lost in 4 runs of the same pass"):
+        list(engine.map(scaled_one, [1, 2], 3))
+    silent.set()
+
+
+def test_a_result_that_does_not_come_is_given_up_and_computed_again(dask_client, monkeypatch):
+    from distributed import Future
+
+    monkeypatch.setattr(room, "LOOK", 0.1)
+    monkeypatch.setattr(room, "FETCH", 0.3)
+    engine, silent, result = Cluster(dask_client), Event(), Future.result
+    hangs = [1]
+
+    def hang(self, timeout=None):
+        if hangs:
+            hangs.pop()
+            silent.wait(60)
+        return result(self, timeout)
+
+    monkeypatch.setattr(Future, "result", hang)
+    assert list(engine.map(scaled_one, [1, 2], 3)) == [3, 6] and not hangs
+    silent.set()
+
+
 def test_large_data_is_told_from_small():
     assert room.pickled_size(np.ones(3)) < 1000 < 8e6 < room.pickled_size(np.ones(10**6)) < 8.01e6
 

@@ -280,3 +280,26 @@ def test_a_model_that_cannot_be_written_leaves_the_old_one(rng, tmp_path, monkey
     other.save(tmp_path / "m")
     again = ICA.load(tmp_path / "m")
     assert (again.n_components, again.random_state) == (2, 1)
+
+
+def test_the_digest_of_many_rows_depends_on_every_number_and_not_on_the_engine(rng, monkeypatch):
+    import nearid.ica.model as room
+    from nearid.arrays import open_rows
+    from nearid.arrays.rows import digest
+    from nearid.engines.local import LOCAL, Local
+
+    x = rng.normal(size=(1000, 3))
+    small = room.digest_on(LOCAL, open_rows(x))
+    assert small == digest(open_rows(x))
+    monkeypatch.setattr(room, "BLOCK", 100 * 24)
+    items = []
+
+    class Noting(Local):
+        def map(self, task, work, *shared, tick=None):
+            items.extend(work)
+            return super().map(task, work, *shared, tick=tick)
+
+    whole = room.digest_on(Noting(), open_rows(x))
+    assert len(items) == 10 and whole == room.digest_on(LOCAL, open_rows(x)) != small
+    x[999, 2] += 1e-9
+    assert room.digest_on(LOCAL, open_rows(x)) != whole

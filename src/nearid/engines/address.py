@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from nearid.base.errors import EngineError, brief
 
@@ -18,24 +18,43 @@ T = TypeVar("T")
 LOGGERS = ("distributed", "tornado.application", "asyncio")
 
 
+class Call(Generic[T]):
+    """A call that runs in a thread of its own, which nobody has to wait for."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._answer: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+        self._found: tuple[T | None, BaseException | None] | None = None
+
+        def run() -> None:
+            try:
+                self._answer.put((call(), None))
+            except BaseException as error:
+                self._answer.put((None, error))
+
+        Thread(target=run, daemon=True).start()
+
+    def ended(self, seconds: float) -> bool:
+        """Return whether the call has ended, after waiting at most so many seconds."""
+        if self._found is None:
+            with suppress(Empty):
+                self._found = self._answer.get(timeout=seconds)
+        return self._found is not None
+
+    def result(self) -> T:
+        """Return the result of a call that has ended, or raise its error."""
+        assert self._found is not None
+        result, error = self._found
+        if error is not None:
+            raise error
+        return result  # type: ignore[return-value]
+
+
 def within(seconds: float, call: Callable[[], T]) -> T:
     """Return the result of a call, or raise a TimeoutError. The call then goes on in a thread that nobody waits for."""
-    answer: SimpleQueue[tuple[T | None, Exception | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            answer.put((call(), None))
-        except Exception as error:
-            answer.put((None, error))
-
-    Thread(target=run, daemon=True).start()
-    try:
-        result, error = answer.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError(f"no answer for {seconds:g} seconds") from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
+    asked = Call(call)
+    if not asked.ended(seconds):
+        raise TimeoutError(f"no answer for {seconds:g} seconds")
+    return asked.result()
 
 
 def check_scheduler(address: str, seconds: float) -> None:

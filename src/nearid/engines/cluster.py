@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nearid import __version__
 from nearid.base.errors import EngineError, ReadError
-from nearid.engines.address import check_scheduler, quiet_logs, unreachable, within
+from nearid.engines.address import Call, check_scheduler, quiet_logs, unreachable, within
 from nearid.engines.base import FAN_IN, Engine, Failure, merge_parts, merge_tree
 from nearid.engines.local import cores, one_blas_thread
 from nearid.engines.processes import attempt, no_working_folder
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
 T = TypeVar("T")
 
@@ -36,10 +36,18 @@ RUNS = 4
 SMALL, SLOWEST = 8 << 20, 4 << 20
 # Number of results for each thread of a worker that may wait to be fetched.
 AHEAD = 3
+# Seconds for fetching a result that is finished, and for ending the processes of an own cluster.
+FETCH, END = 600, 60
+# Seconds between two checks of whether an answer can still come.
+WAKE = 0.5
 
 
 class PassLost(Exception):
     """A pass did not finish because workers, or data on them, were lost."""
+
+
+class NoWorker(Exception):
+    """The scheduler has answered, but no worker came."""
 
 
 class WorkersLost(Failure):
@@ -67,15 +75,16 @@ class Cluster(Engine):
             if isinstance(client, str):
                 stack.enter_context(quiet_logs())
                 check_scheduler(client, ANSWER)
+                address = client
                 try:
-                    own = Client(client, timeout=ANSWER, set_as_default=False)
+                    own = within(3 * ANSWER, lambda: Client(address, timeout=ANSWER, set_as_default=False))
                 except (OSError, ValueError) as error:
                     # It has ended in the meantime.
-                    raise unreachable(client, error) from None
+                    raise unreachable(address, error) from None
                 stack.callback(_close, own)
                 client = own
             self._client = client
-            self._address = str(client.scheduler_info()["address"])
+            self._address = str(client.scheduler.address)  # type: ignore[union-attr]
             self._check_versions()
             self._open = stack.pop_all()
 
@@ -166,7 +175,7 @@ class Cluster(Engine):
         """Yield the results of a pass in order. A few of the next ones are on the workers."""
         with as_pass_lost():
             sent = [self._send(value) for value in shared]
-            ahead = AHEAD * max(sum(self._client.nthreads().values()), 1)
+            ahead = AHEAD * max(sum(self._ask(self._client.nthreads, ANSWER).values()), 1)
         waiting: deque[Future[Any]] = deque()
         try:
             for item in items:
@@ -189,9 +198,28 @@ class Cluster(Engine):
             sent.clear()
 
     def _result(self, future: Future[Any]) -> Any:
+        """Return the result of a future. If the worker that holds it dies, wait until it is computed again."""
         self._await(future)
+        call, since = Call(future.result), time.monotonic()
         with as_pass_lost():
-            return future.result()
+            while not call.ended(LOOK):
+                self._await_worker()
+                if not future.done():
+                    since = time.monotonic()
+                elif time.monotonic() > since + FETCH:
+                    raise TimeoutError(f"a result did not come in {FETCH} seconds")
+            return call.result()
+
+    def _ask(self, call: Callable[[], T], seconds: float) -> T:
+        """Return the answer of a call to the cluster, or raise an OSError if none comes in time or none can come."""
+        asked, deadline = Call(call), time.monotonic() + seconds
+        lost: float | None = None
+        while not asked.ended(WAKE):
+            now = time.monotonic()
+            lost = None if self._client.status == "running" else lost or now
+            if now > deadline or (lost and now > lost + ANSWER):
+                raise TimeoutError(f"no answer for {seconds:g} seconds")
+        return asked.result()
 
     def _run(
         self,
@@ -293,26 +321,37 @@ class Cluster(Engine):
             # Not hashed: hashing would read the whole array, and with equal keys of released data Dask may wait
             # forever. Not to all workers at once: if one of them dies then, the scheduler tries for ever to reach it.
             # Workers fetch it from each other, and a worker that does not answer is given up after some time.
-            [future] = within(
-                RETURN + size / SLOWEST, lambda: self._client.scatter([value], hash=False, timeout=RETURN)
-            )
+            future = self._scatter(value, RETURN + size / SLOWEST)
         self._sent[id(value)] = future
         return future
+
+    def _scatter(self, value: Any, seconds: float) -> Any:
+        """Send a value to a worker. If a worker dies meanwhile, it may be that one, so wait only a little longer."""
+        deadline, before = time.monotonic() + seconds, self._workers()
+        call = Call(lambda: self._client.scatter([value], hash=False, timeout=RETURN))
+        while not call.ended(LOOK):
+            if time.monotonic() > deadline or not before <= self._workers():
+                raise TimeoutError("shared data could not be sent to a worker")
+        [future] = call.result()
+        return future
+
+    def _workers(self) -> set[str]:
+        """Return the addresses of the workers."""
+        return set(self._ask(self._client.nthreads, ANSWER))
 
     def _await(self, future: Future[Any]) -> None:
         """Wait until a future is done, and raise its error if it has one."""
         from distributed import KilledWorker
 
-        while not future.done():
+        while True:
             with as_pass_lost():
                 try:
-                    future.exception(timeout=LOOK)
+                    error = future.exception(timeout=LOOK)
+                    break
                 except TimeoutError:
                     self._await_worker()
         if future.cancelled():
             raise PassLost("shared data or the connection was lost")
-        with as_pass_lost():
-            error = future.exception()
         if isinstance(error, KilledWorker):
             raise PassLost(str(error))
         if isinstance(error, ImportError):
@@ -336,8 +375,8 @@ class Cluster(Engine):
         try:
             if self._client.status != "running":
                 raise OSError
-            self._client.wait_for_workers(1, timeout=RETURN)
-        except TimeoutError:
+            self._ask(self._wait_for_worker, RETURN + ANSWER)
+        except NoWorker:
             raise EngineError(
                 f"The Dask cluster at {self._address} has had no worker for {RETURN} seconds. Start one: "
                 f"dask worker {self._address}"
@@ -347,6 +386,12 @@ class Cluster(Engine):
                 f"The Dask scheduler at {self._address} no longer answers. Start it again and repeat the call. If the "
                 "fit has a checkpoint, it continues from its last pass."
             ) from None
+
+    def _wait_for_worker(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=RETURN)
+        except TimeoutError as error:
+            raise NoWorker from error
 
 
 @contextmanager
@@ -371,7 +416,8 @@ def open_cluster(address: str) -> Iterator[Cluster]:
                 # Errors are raised here once, so the logs are not needed.
                 silence_logs=logging.CRITICAL,
             )
-            address = stack.enter_context(own).scheduler_address
+            stack.callback(_end, own)
+            address = own.scheduler_address
         yield stack.enter_context(Cluster(address))
 
 
@@ -390,6 +436,12 @@ def _close(client: Client) -> None:
     """Close a client, also if its scheduler is gone."""
     with suppress(OSError, RuntimeError, AssertionError):
         client.close(timeout=LOOK)
+
+
+def _end(own: LocalCluster) -> None:
+    """End the processes of an own cluster. They also end with this process."""
+    with suppress(OSError, RuntimeError):
+        within(END, own.close)
 
 
 def pickled_size(value: object) -> int:

@@ -360,7 +360,9 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         y : ignored
         """
         rows = open_rows(self._rows(X, reset=True))
-        return self.fit_rows(rows, describe(X, rows))
+        self._validate_params()
+        with open_engine(self.engine) as opened:
+            return self.fit_rows(rows, describe(X, rows, opened), engine=opened)
 
     def fit_rows(
         self,

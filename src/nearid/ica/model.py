@@ -15,12 +15,14 @@ import numpy as np
 from nearid import __version__
 from nearid.arrays import Rows
 from nearid.arrays.reading import damage_told
-from nearid.arrays.rows import digest
+from nearid.arrays.rows import BLOCK, digest
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, replacing, write_text
 from nearid.base.jsonable import plain
 from nearid.base.limits import check_memory, readable
 from nearid.base.provenance import described
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.ica.diagnostics import Diagnostics
 from nearid.moments import Floats
 
@@ -52,11 +54,32 @@ class Model:
     diagnostics: Diagnostics
 
 
-def describe(given: object, rows: Rows) -> dict[str, Any]:
+def describe(given: object, rows: Rows, engine: Engine = LOCAL) -> dict[str, Any]:
     """Return the description of the rows of a fit for the provenance, including a hash of all numbers."""
     columns = None if rows.columns is None else list(rows.columns)
-    # Without ids, because they do not change the components.
-    return {**described(given, rows), "digest": digest(rows, with_ids=False), "columns": columns}
+    return {**described(given, rows), "digest": digest_on(engine, rows), "columns": columns}
+
+
+def digest_on(engine: Engine, rows: Rows) -> str:
+    """Return a hash (16 hex digits) of the shape, the dtype and all numbers; ids do not change the components.
+
+    Of more rows than are read at once it is the hash of the hashes of the parts, so that the processes of the engine
+    read them.
+    """
+    n, width = rows.shape
+    step = max(1, BLOCK // (width * rows.dtype.itemsize))
+    if n <= step:
+        return digest(rows, with_ids=False)
+    hashed = hashlib.sha256(f"{rows.shape} {rows.dtype.name} in parts of {step}".encode())
+    for part in engine.map(_part_digest, [(start, min(start + step, n)) for start in range(0, n, step)], rows):
+        hashed.update(part)
+    return hashed.hexdigest()[:16]
+
+
+def _part_digest(block: tuple[int, int], rows: Rows) -> bytes:
+    # One byte order, so that all machines agree.
+    stored = rows.dtype.newbyteorder("<")
+    return hashlib.sha256(np.ascontiguousarray(rows.read(*block), dtype=stored).data).digest()
 
 
 def write_model(folder: Path, model: Model) -> None:

@@ -115,12 +115,32 @@ def _refuse_nonfinite(rows: Rows) -> None:
     raise InputError(f"Sums of the values of {rows.name} leave the range of float64. Divide it by its typical size.")
 
 
+@dataclass(frozen=True)
+class InUse:
+    """Rows of which only the outermost have known distances.
+
+    Attributes
+    ----------
+    outermost : ndarray of int, shape (m,)
+        The rows that are farthest from the centre, the farthest first.
+    n : int
+        Number of rows.
+    kept : ndarray of bool, shape (n,), or None
+        Rows in use; None for all.
+    """
+
+    outermost: np.ndarray
+    n: int
+    kept: np.ndarray | None
+
+
 def search(
     rows: Rows,
     index: Index,
     radii: Floats,
     centre: Floats,
     *,
+    outermost: InUse | None = None,
     budget: float = BUDGET,
     engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
@@ -136,13 +156,18 @@ def search(
         Distance of each row from `centre`, exact or rounded up. Rows with NaN are left out.
     centre : ndarray of shape (d,)
         A point near the middle that is exact in the precision of the rows.
+    outermost : InUse, optional
+        The rows whose distances are given, if these are not all rows.
     engine : Engine
         The engine that runs passes over all rows. A search among few rows runs in this process.
     """
     take = partial(take_side, rows, index)
-    order = np.argsort(-radii)
-    order = order[: len(order) - int(np.isnan(radii).sum())]
-    sorted_radii = radii[order]
+    if outermost is None:
+        order = np.argsort(-radii)
+        order = order[: len(order) - int(np.isnan(radii).sum())]
+        sorted_radii = radii[order]
+    else:
+        order, sorted_radii = outermost.outermost, radii
     d = len(centre)
 
     # A bound from a few rows is useful only if there are many more.
@@ -151,20 +176,28 @@ def search(
     extremes = take(order[:first])
     best, pair = _farthest_pair(extremes, sorted_radii[:first], centre, 0.0)
     widest = (int(order[pair[0]]), int(order[pair[1]]))
-    if n == first:
+    if n == first and outermost is None:
         return Diameter(best, best, True, widest)
 
     reach = _reach(sorted_radii, best)
     far, pairs = int(np.count_nonzero(reach)), float(reach.sum()) / 2
     itemsize = extremes.dtype.itemsize
-    if pairs * d <= budget and far * d * itemsize <= SEARCH_BYTES:
+    # Rows whose distances are unknown can be an end of a longer pair if the nearest known row can.
+    known = outermost is None or far < n
+    if known and pairs * d <= budget and far * d * itemsize <= SEARCH_BYTES:
         if far:
             farther, pair = _farthest_pair(take(order[:far]), sorted_radii[:far], centre, best)
             if farther > best:
                 best, widest = farther, (int(order[pair[0]]), int(order[pair[1]]))
         return Diameter(best, best, True, widest)
-    passes = Sweeps(rows, index, radii, centre, engine, tick)
-    return _bracket(passes, take, order, best, widest)
+    # For every centre, the sum of the two largest radii is an upper bound of the diameter.
+    upper = float(sorted_radii[0] + sorted_radii[1])
+    if outermost is None:
+        passes = Sweeps(rows, index, len(radii), radii, None, float(sorted_radii[0]), centre, engine, tick)
+    else:
+        n, kept = outermost.n, outermost.kept
+        passes = Sweeps(rows, index, n, None, kept, float(sorted_radii[0]), centre, engine, tick)
+    return _bracket(passes, take, best, widest, upper)
 
 
 def _reach(sorted_radii: Floats, bound: float) -> np.ndarray:
@@ -251,22 +284,42 @@ def _measure(points: Floats, tile: Floats, floor: float, i: int, j: int) -> tupl
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Passes over all rows, see `search`."""
+    """Passes over all rows, see `search`.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    radii : ndarray of shape (n,) or None
+        Their distances from the centre, NaN for rows that are left out. None: they are computed again.
+    kept : ndarray of bool, shape (n,), or None
+        In this case the rows in use; None for all.
+    largest : float
+        The largest distance.
+    """
 
     rows: Rows
     index: Index
-    radii: Floats
+    n: int
+    radii: Floats | None
+    kept: np.ndarray | None
+    largest: float
     centre: Floats
     engine: Engine
     tick: Callable[[], object] | None
 
     def farthest(self, points: Floats) -> tuple[Floats, np.ndarray]:
         """Return the distance (rounded up) and the number of the row that is farthest from each point."""
-        size = float(np.nanmax(self.radii)) or 1.0
+        size = self.largest or 1.0
         look = _Look(self.centre, (points - self.centre) / size, size)
         work = [
-            _Piece(cut, part_of(self.index, *cut), self.radii[slice(*cut)])
-            for cut in blocks(len(self.radii), 8 * points.shape[1])
+            _Piece(
+                cut,
+                part_of(self.index, *cut),
+                None if self.radii is None else self.radii[slice(*cut)],
+                None if self.kept is None else self.kept[slice(*cut)],
+            )
+            for cut in blocks(self.n, 8 * points.shape[1])
         ]
         longest, where = np.zeros(len(points)), np.zeros(len(points), dtype=np.intp)
         for length, row in self.engine.map(_farthest, work, look, self.rows, tick=self.tick):
@@ -277,11 +330,12 @@ class Sweeps:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rows of a block: which ones, and their radii."""
+    """Rows of a block: which ones, their radii if they are known, and which are in use (None: all)."""
 
     block: tuple[int, int]
     index: Index
-    radii: Floats
+    radii: Floats | None
+    kept: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -297,8 +351,14 @@ def _farthest(piece: _Piece, look: _Look, source: Rows) -> tuple[Floats, np.ndar
     """Return the distance (rounded up) and the number of the row of a block that is farthest from each point."""
     rows = read_part(source, piece.index, *piece.block)
     # |y - t|^2 = |y - c|^2 - 2 (y - c).(t - c) + |t - c|^2, of which the radii know the first term.
-    inner = _unit_rows(rows, look.centre, look.size) @ look.around.T.astype(rows.dtype)
-    known = piece.radii / look.size
+    z = _unit_rows(rows, look.centre, look.size)
+    inner = z @ look.around.T.astype(rows.dtype)
+    if piece.radii is not None:
+        known = piece.radii / look.size
+    else:
+        known = np.sqrt(np.einsum("ij,ij->i", z, z).astype(np.float64))
+        if piece.kept is not None:
+            known[~piece.kept] = np.nan
     far = (known**2)[:, None] - 2 * inner + np.einsum("ij,ij->i", look.around, look.around)
     far[np.isnan(known)] = 0
     # Products of rows of unit size are off by at most d units in the last place, twice for the rounding of rows.
@@ -307,11 +367,9 @@ def _farthest(piece: _Piece, look: _Look, source: Rows) -> tuple[Floats, np.ndar
 
 
 def _bracket(
-    passes: Sweeps, take: Callable[[np.ndarray], Floats], order: np.ndarray, best: float, widest: tuple[int, int]
+    passes: Sweeps, take: Callable[[np.ndarray], Floats], best: float, widest: tuple[int, int], upper: float
 ) -> Diameter:
     """Return a lower bound by farthest-point sweeps from the longest pair, and an upper bound by enclosing balls."""
-    # For every centre, the sum of the two largest radii is an upper bound of the diameter.
-    upper = float(passes.radii[order[0]] + passes.radii[order[1]])
     for _ in range(SWEEPS):
         ends = take(np.array(widest)).astype(np.float64)
         lengths, rows = passes.farthest(np.vstack([ends, ends.mean(axis=0)]))

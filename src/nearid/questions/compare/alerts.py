@@ -14,6 +14,7 @@ from nearid.folds import repeated_rows
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, cholesky, spectrum
 from nearid.questions.compare.errors import Evaluation, Gathered
+from nearid.questions.compare.many import Farthest
 from nearid.questions.compare.outlying import DECIDE, ENOUGH, far_out, held_by
 from nearid.show.view import counted
 
@@ -25,7 +26,7 @@ DUPLICATE = 1e-10
 
 def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> Iterator[Alert]:
     """All alerts about the inputs and the numbers of a pair."""
-    pair, moments, kept = gathered.pair, gathered.moments, gathered.kept
+    pair, moments, kept, whole = gathered.pair, gathered.moments, evaluation.of(gathered), evaluation.whole
     (x, p), (y, q) = ((rows.name, rows.shape[1]) for rows in (pair.x, pair.y))
     n = moments.n
     if evaluation.same:
@@ -39,14 +40,14 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
             f"{x} has {p} columns and {y} has {q}: the verdict says whether {y} can be computed from {x}, not the "
             "reverse. Compare both ways with symmetric=True (--symmetric).",
         )
-    yield from repeated_rows(gathered.parts.traits, in_blocks=gathered.blocks is not None)
+    yield from repeated_rows(gathered.parts.traits, in_blocks=gathered.blocks is not None, n=n)
     yield from few_rows(n, max(p, q))
     if gathered.blocks is not None:
         yield from few_blocks(gathered.block_count)
     yield from _columns(pair.x, moments.xx, n)
     yield from _columns(pair.y, moments.yy, n)
-    yield from _outliers(x, evaluation.source_radii[kept])
-    yield from _tails(y, evaluation.radii[kept], diameter)
+    yield from _outliers(x, evaluation.source_radii[kept], whole and whole.source)
+    yield from _tails(y, evaluation.radii[kept], diameter, whole and whole.target)
     yield from gathered.alerts
 
 
@@ -102,10 +103,11 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
         )
 
 
-def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
+def _outliers(name: str, radii: Floats, farthest: Farthest | None = None) -> Iterator[Alert]:
     """The alert about outlying source rows: a map fitted to squared errors follows them."""
-    if len(far_out(radii)):
-        times = float(radii.max() / np.quantile(radii, 0.99))
+    if len(far_out(radii, farthest)):
+        largest = radii.max() if farthest is None else farthest.radii[0]
+        times = float(largest / np.quantile(radii, 0.99))
         yield Alert(
             "outlying_source",
             f"A few outlying rows dominate {name}: the furthest lies {times:.1f} times as far from "
@@ -113,11 +115,11 @@ def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
         )
 
 
-def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
+def _tails(name: str, radii: Floats, diameter: Diameter, farthest: Farthest | None = None) -> Iterator[Alert]:
     """The alert about a diameter that a few rows determine: it makes every epsilon look small."""
     bulk = 2 * float(np.quantile(radii, 0.99))
     if len(radii) >= ENOUGH and diameter.lower > 2 * bulk:
-        decide = held_by(radii, far_out(radii)) > DECIDE
+        decide = held_by(radii, far_out(radii, farthest), farthest) > DECIDE
         advice = "They determine R2 too. Look for damaged values." if decide else "Compare R2."
         yield Alert(
             "heavy_tails",

@@ -152,10 +152,13 @@ def chance_level(
     rng = np.random.default_rng([seed, 1])
     widths = pair.x.shape[1], pair.y.shape[1]
     most = max(4 * folds, min(max(ROWS, 10 * sum(widths)), BYTES // (8 * sum(widths))))
-    rows, blocks = gathered.used, gathered.blocks
-    sampled = len(rows) > most
-    if sampled:
-        rows = rng.choice(rows, most, replace=False) if blocks is None else blocks.sample(rows, most, rng)
+    blocks, sampled = gathered.blocks, gathered.count > most
+    if not sampled:
+        rows = gathered.used
+    elif blocks is None:
+        rows = gathered.random_rows(most, rng)
+    else:
+        rows = blocks.sample(gathered.used, most, rng)
     rows = np.sort(rows)
     own = None if blocks is None else blocks.take(rows)
     fold = gathered.fold[rows]

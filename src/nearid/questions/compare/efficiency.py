@@ -111,7 +111,9 @@ def efficiency(
     return Efficiency(value, low, high, of=FOLDS, in_sample=within, reason=f"{reason}.")
 
 
-def least_gain_of_rigid(names: Sequence[str], errors: Floats, influences: Influences | None) -> float:
+def least_gain_of_rigid(
+    names: Sequence[str], errors: Floats, influences: Influences | None, means: Floats | None = None
+) -> float:
     """The lower end of the 95% interval, over rows, of the gain of a rigid motion over a signed permutation.
 
     NaN if there is no interval.
@@ -120,12 +122,14 @@ def least_gain_of_rigid(names: Sequence[str], errors: Floats, influences: Influe
     ----------
     errors : ndarray of shape (groups, n)
         Of each row.
+    means : ndarray of shape (groups,), optional
+        Means over all rows, if these are a sample.
     """
     if influences is None or not set(NEEDED) <= set(names):
         return math.nan
     permutation, _, rigid = (list(names).index(n) for n in NEEDED)
     spread = influences.spread_of(influences.errors[permutation] - influences.errors[rigid])
-    mean = errors.mean(axis=1)
+    mean = errors.mean(axis=1) if means is None else means
     # Errors change with the choice of partners as the root of their squares does.
     choice = 0.0 if influences.choice is None else float(influences.choice[permutation])
     half = student(spread.freedom, CONFIDENCE) * math.hypot(spread.error, mean[permutation] * math.sqrt(choice / 4))

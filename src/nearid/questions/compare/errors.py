@@ -19,19 +19,22 @@ from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.device import current_device
 from nearid.engines.local import LOCAL, blocks
-from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant, refuse_small_folds
+from nearid.folds import EXACT, Blocks, FoldMoments, assign, fold_moments, refuse_constant, refuse_small_folds
 from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
 from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid, held_out
-from nearid.measures.diameter import SWEEPS, Diameter, search
+from nearid.measures.diameter import SWEEPS, Diameter, InUse, search
 from nearid.moments import Floats, PairMoments, leading_eigen, total
+from nearid.questions.compare.many import Tally, Whole
 from nearid.questions.compare.on_device import squares_of
 
 Options = dict[str, Any]
 
 # Number of leading principal components along which chance is measured if a side is wider.
 LEADING = 64
+# Seed of the sample of very many rows. It is not that of folds and tests, so that it is the same for all of them.
+SAMPLE_SEED = 11
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,30 @@ class Gathered:
         """Blocks that have rows in use."""
         return 0 if self.blocks is None else len(np.unique(self.blocks.codes[self.kept]))
 
-    def sample(self, most: int, rng: np.random.Generator) -> Sample:
-        """About `most` random rows, or all if there are fewer; whole blocks if rows belong together."""
-        rows = self.used
+    @property
+    def count(self) -> int:
+        """Number of rows in use."""
+        return self.moments.n
+
+    def random_rows(self, most: int, rng: np.random.Generator) -> np.ndarray:
+        """So many different rows in use, in random order."""
+        # The numbers of all rows take more memory than these.
+        return np.asarray(rng.choice(self.pair.n if self.parts.kept is None else self.used, most, replace=False))
+
+    def sample(self, most: int, rng: np.random.Generator, among: np.ndarray | None = None) -> Sample:
+        """About `most` random rows, or all if there are fewer; whole blocks if rows belong together.
+
+        `among` are the rows to choose from. Default: all rows in use.
+        """
         if self.blocks is None:
-            rows = np.sort(rng.choice(rows, most, replace=False)) if len(rows) > most else rows
+            if among is None and self.count > most:
+                rows = np.sort(self.random_rows(most, rng))
+            else:
+                rows = self.used if among is None else among
+                rows = np.sort(rng.choice(rows, most, replace=False)) if len(rows) > most else rows
             return Sample(rows, np.ones(len(rows)), None)
-        sizes = np.bincount(self.blocks.codes[rows], minlength=self.blocks.count)
+        sizes = np.bincount(self.blocks.codes[self.used], minlength=self.blocks.count)
+        rows = self.used if among is None else among
         rows = self.blocks.sample(rows, most, rng) if len(rows) > most else rows
         own = self.blocks.codes[rows]
         codes = np.unique(own, return_inverse=True)[1]
@@ -182,6 +202,10 @@ class Evaluation:
         Distance of each source row from the source's mean.
     same : bool
         Whether both sides have the same numbers in every row.
+    sample : Sample or None
+        The rows of which there are figures, if there are so many that not all were kept. n is then their number.
+    whole : Whole or None
+        In this case the means over all rows, and the rows farthest out.
     """
 
     errors: Floats
@@ -191,6 +215,17 @@ class Evaluation:
     fourth: Floats
     source_radii: Floats
     same: bool
+    sample: Sample | None = None
+    whole: Whole | None = None
+
+    def of(self, gathered: Gathered) -> slice | np.ndarray:
+        """The columns of the figures that are those of rows in use."""
+        return slice(None) if self.sample is not None else gathered.kept
+
+    @property
+    def mean_errors(self) -> Floats:
+        """Mean error of each group, if all rows are in use."""
+        return np.asarray(self.errors.mean(axis=1) if self.whole is None else self.whole.errors)
 
 
 def gather(
@@ -340,27 +375,41 @@ def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent, engine
         _Piece(cut, (part_of(pair.x_index, *cut), part_of(pair.y_index, *cut)), label[slice(*cut)])
         for cut in blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])
     ]
-    figures, fourth, same = np.empty((len(plans[0]) + 3, pair.n)), np.zeros(3), True
+    sample, tally = None, None
+    if gathered.count > EXACT:
+        sample = gathered.sample(EXACT, np.random.default_rng(SAMPLE_SEED))
+        tally = Tally(len(plans[0]), len(plans), sample.rows)
+    figures = np.empty((len(plans[0]) + 3, pair.n)) if tally is None else tally.figures
+    fourth, same = np.zeros(3), True
     found = engine.map(_judge, work, how, pair.x, pair.y, tick=progress("errors", len(work)))
     for piece, (part, sums, alike) in zip(work, found, strict=True):
-        figures[:, slice(*piece.block)] = part
+        if not np.isfinite(part[:-3, piece.fold >= 0]).all():
+            raise InputError(
+                f"Errors exceed the range of {dtype}. Convert the arrays to float64, or rescale the columns "
+                f"to similar sizes."
+            )
+        if tally is None:
+            figures[:, slice(*piece.block)] = part
+        else:
+            tally.add(piece.block[0], piece.fold, part)
         fourth += sums
         same &= alike
     errors, (spread, radii, source_radii) = figures[:-3], figures[-3:]
-    if not np.isfinite(errors if parts.kept is None else errors[:, parts.kept]).all():
-        raise InputError(
-            f"Errors exceed the range of {dtype}. Convert the arrays to float64, or rescale the columns "
-            f"to similar sizes."
-        )
-    return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, same)
+    whole = None if tally is None else tally.whole()
+    origin = y_frame.origin.astype(np.float64)
+    return Evaluation(errors, spread, radii, origin, fourth, source_radii, same, sample, whole)
 
 
 def target_diameter(
-    pair: Pair, evaluation: Evaluation, progress: Progress = silent, engine: Engine = LOCAL
+    gathered: Gathered, evaluation: Evaluation, progress: Progress = silent, engine: Engine = LOCAL
 ) -> Diameter:
     """The largest distance between two rows of the target."""
+    pair = gathered.pair
     tick = progress("diameter", SWEEPS * len(blocks(pair.n, 8 * pair.y.shape[1])))
-    return search(pair.y, pair.y_index, evaluation.radii, evaluation.origin, engine=engine, tick=tick)
+    whole, radii, used = evaluation.whole, evaluation.radii, None
+    if whole is not None:
+        radii, used = whole.target.radii, InUse(whole.target.rows, pair.n, gathered.parts.kept)
+    return search(pair.y, pair.y_index, radii, evaluation.origin, outermost=used, engine=engine, tick=tick)
 
 
 @dataclass(frozen=True)

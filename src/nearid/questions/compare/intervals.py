@@ -24,7 +24,8 @@ from nearid.base.estimate import CONFIDENCE
 from nearid.base.student import student
 from nearid.groups.ladder import Group
 from nearid.moments import Floats
-from nearid.questions.compare.errors import Fits, Gathered, row_norms
+from nearid.questions.compare.errors import Fits, Gathered, Sample, row_norms
+from nearid.questions.compare.many import Whole
 from nearid.questions.compare.partners import choice_variances
 
 # Rows for each column: below the first there is no interval, above the second fits no longer add to it.
@@ -42,6 +43,9 @@ FURTHER_ROWS = 2
 # Root-mean-square errors below this share of the spread are rounding of sums over thousands of columns in float64, and
 # so are their influences.
 ROUNDED = 1e-12
+# The mean of a sample of very many rows is so many standard errors from that of all rows only if the sample lacks rows
+# that decide.
+MISSED = 6
 # An interval whose ends are further apart, as a ratio, is made of one row or two: it says nothing, and there is none.
 WIDEST = 1000
 
@@ -120,27 +124,37 @@ def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, wei
 
 
 def influences(
-    gathered: Gathered, groups: Sequence[Group], fits: Fits, errors: Floats, spread: Floats
+    gathered: Gathered,
+    groups: Sequence[Group],
+    fits: Fits,
+    errors: Floats,
+    spread: Floats,
+    judged: Sample | None = None,
 ) -> Influences | None:
     """Influences of the rows in use, or of a sample; None if there are too few rows for the columns.
 
-    `errors` and `spread` are those of all rows, as of `Evaluation`.
+    `errors` and `spread` are those of all rows, or of the rows of `judged`, as of `Evaluation`.
     """
-    pair, rows, blocks = gathered.pair, gathered.used, gathered.blocks
-    n, widest = len(rows), max(pair.x.shape[1], pair.y.shape[1])
+    pair, blocks = gathered.pair, gathered.blocks
+    n, widest = gathered.count, max(pair.x.shape[1], pair.y.shape[1])
     if n < FEW * widest:
         return None
     choice = choice_variances(gathered, groups, fits)
-    codes = None if blocks is None else np.unique(blocks.codes[rows], return_inverse=True)[1]
     # If rows belong together, the number of blocks must be large.
-    units = n if codes is None else int(codes.max()) + 1
+    units = n if blocks is None else gathered.block_count
     if units >= MANY * widest:
+        if judged is not None:
+            return Influences(errors**2, errors, spread**2, judged.blocks, n, judged.weights, choice)
+        rows = gathered.used
+        codes = None if blocks is None else np.unique(blocks.codes[rows], return_inverse=True)[1]
         return Influences(errors[:, rows] ** 2, errors[:, rows], spread[rows] ** 2, codes, n, choice=choice)
     most = min(SAMPLE, max(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), 1000))
-    sample = gathered.sample(most, np.random.default_rng(0))
+    sample = gathered.sample(most, np.random.default_rng(0), None if judged is None else judged.rows)
     rows = sample.rows
     x, y = (np.asarray(side, dtype=np.float64) for side in pair.take(rows))
-    squares, plain, base = errors[:, rows] ** 2, np.zeros((len(groups), len(rows))), spread[rows] ** 2
+    at = rows if judged is None else np.searchsorted(judged.rows, rows)
+    errors, spread = errors[:, at], spread[at]
+    squares, plain, base = errors**2, np.zeros((len(groups), len(rows))), spread**2
     fold, translation = gathered.fold[rows], gathered.options["translation"]
     for k, (maps, guess) in enumerate(zip(fits.maps, fits.means, strict=True)):
         train = gathered.parts.without([k])
@@ -164,7 +178,7 @@ def influences(
                 if group.influence is not None:
                     gradient = -weight * x_own.T @ slope
                     into[g, other] += group.influence(train, fitted, gradient, x_other, y_other, **options)
-    plain = errors[:, rows] + SECOND_ROLE * plain
+    plain = errors + SECOND_ROLE * plain
     return Influences(squares, plain, base, sample.blocks, n, sample.weights, choice)
 
 
@@ -214,16 +228,32 @@ class GroupIntervals:
     freedom: float = math.nan
 
 
+def _missed(found: Influences, values: Floats, mean: float) -> bool:
+    """Whether a sample of the rows does not have the few rows that decide the mean over all rows."""
+    doubt = found.spread_of(values).error * math.sqrt(found.n / len(values))
+    return abs(float(np.average(values, weights=found.weights)) - mean) > MISSED * doubt
+
+
 def intervals(
-    found: Influences | None, g: int, errors: Floats, spread: Floats, confidence: float = CONFIDENCE
+    found: Influences | None,
+    g: int,
+    errors: Floats,
+    spread: Floats,
+    confidence: float = CONFIDENCE,
+    whole: Whole | None = None,
 ) -> GroupIntervals:
-    """Intervals of one group, from influences and from the errors of all rows in use."""
+    """Intervals of one group, from influences and from the errors of all rows in use, or their means."""
     if found is None:
         return GroupIntervals()
     mean, base = float(errors.mean()), float(np.mean(spread**2))
+    square = float(np.mean(errors**2))
+    if whole is not None:
+        mean, base, square = float(whole.errors[g]), whole.base**2, float(whole.squares[g])
+        if _missed(found, found.squares[g], square) or _missed(found, found.spread, base):
+            return GroupIntervals()
     if not base:
         return GroupIntervals()
-    share = float(np.mean(errors**2)) / base
+    share = square / base
     # Errors change with the choice of partners as the root of their squares does.
     choice = 0.0 if found.choice is None else float(found.choice[g])
     if math.isnan(choice):

@@ -14,6 +14,7 @@ from nearid.arrays.pair import Index
 from nearid.base.errors import InputError
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Evaluation
+from nearid.questions.compare.many import Farthest
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison
@@ -65,10 +66,14 @@ def outlying(pair: Pair, evaluation: Evaluation) -> Outlying | None:
     def places(index: Index, chosen: np.ndarray) -> tuple[int, ...]:
         return tuple((chosen if index is None else index[chosen]).tolist())
 
-    sides = ((pair.x, pair.x_index, evaluation.source_radii), (pair.y, pair.y_index, evaluation.radii))
-    for side, index, radii in sides:
-        far = far_out(radii)
-        share = held_by(radii, far)
+    whole = evaluation.whole
+    sides = (
+        (pair.x, pair.x_index, evaluation.source_radii, whole and whole.source),
+        (pair.y, pair.y_index, evaluation.radii, whole and whole.target),
+    )
+    for side, index, radii, farthest in sides:
+        far = far_out(radii, farthest)
+        share = held_by(radii, far, farthest)
         if share > DECIDE:
             rows.append(far)
             held[side.name] = places(index, far), share
@@ -78,16 +83,25 @@ def outlying(pair: Pair, evaluation: Evaluation) -> Outlying | None:
     return Outlying(every, places(pair.x_index, every), held)
 
 
-def far_out(radii: Floats) -> np.ndarray:
-    """Places of rows that lie far out; rows that are not in use have no radius."""
+def far_out(radii: Floats, farthest: Farthest | None = None) -> np.ndarray:
+    """Places of rows that lie far out; rows that are not in use have no radius.
+
+    If the radii are those of a sample, the rows are among the given farthest ones of all.
+    """
     used = radii[np.isfinite(radii)]
     if len(used) < ENOUGH:
         return np.zeros(0, dtype=int)
-    return np.flatnonzero(radii > FAR_OUT * float(np.quantile(used, 0.99)))
+    bound = FAR_OUT * float(np.quantile(used, 0.99))
+    if farthest is None:
+        return np.flatnonzero(radii > bound)
+    return np.sort(farthest.rows[farthest.radii > bound])
 
 
-def held_by(radii: Floats, rows: np.ndarray) -> float:
-    """Share of the variance of some rows, from the distances from the mean."""
+def held_by(radii: Floats, rows: np.ndarray, farthest: Farthest | None = None) -> float:
+    """Share of the variance of some rows, from the distances from the mean; `farthest` as in `far_out`."""
+    if farthest is not None:
+        own = farthest.radii[np.isin(farthest.rows, rows)]
+        return float(own @ own) / (farthest.squares or 1.0)
     largest = float(np.nanmax(radii))
     squares = (radii / largest) ** 2 if largest > 0 else np.zeros_like(radii)
     return float(squares[rows].sum() / (np.nansum(squares) or 1.0))

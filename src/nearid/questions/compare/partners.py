@@ -83,8 +83,9 @@ def _halves(gathered: Gathered) -> Iterator[tuple[list[PairMoments], list[PairMo
     x, y = (np.asarray(side, dtype=np.float64) for side in gathered.pair.take(sample.rows))
     # Rounding errors of constant columns can correlate with anything.
     x, y = (x - whole.mean_x) * (np.diag(whole.xx) > 0), (y - whole.mean_y) * (np.diag(whole.yy) > 0)
-    units, every = np.arange(len(x)) if sample.blocks is None else sample.blocks, gathered.used
-    names = None if gathered.blocks is None else gathered.blocks.codes[every]
+    units = np.arange(len(x)) if sample.blocks is None else sample.blocks
+    folds_of = None if gathered.blocks is None else gathered.fold[gathered.used]
+    names = None if gathered.blocks is None else gathered.blocks.codes[gathered.used]
     sums, deviations, signs = [], [], []
     for k, count in enumerate(gathered.parts.counts):
         sums.append(_of_moments(gathered.parts.part(k), whole))
@@ -94,7 +95,7 @@ def _halves(gathered: Gathered) -> Iterator[tuple[list[PairMoments], list[PairMo
         piece = (rng.permutation(len(present)) % max(pieces, 1))[at]
         each = [own[piece == j] for j in range(pieces)]
         # Scale the deviations of the sample to those of all units.
-        among = count if names is None else len(np.unique(names[gathered.fold[every] == k]))
+        among = count if names is None else len(np.unique(names[folds_of == k]))
         scale = min(np.sqrt(among / max(len(present), 1)), count / max(float(sample.weights[own].sum()), 1.0))
         deviations.append(scale * np.reshape([_of_rows(x[i], y[i], sample.weights[i]) for i in each], (pieces, -1)))
         drawn = [1.0] * (pieces // 2) + [-1.0] * (pieces // 2) + [0.0] * (pieces % 2)

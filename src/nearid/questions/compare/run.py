@@ -50,6 +50,7 @@ from nearid.questions.compare.errors import (
     unexplained_share,
 )
 from nearid.questions.compare.intervals import influences
+from nearid.questions.compare.many import Whole
 from nearid.questions.compare.outlying import ROUNDS, judged_without, outlying, without
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.similar import with_intervals
@@ -407,17 +408,17 @@ class _Judged:
     diameter: Diameter
     errors: Floats
     spread: Floats
-    in_sample: tuple[Fits, Floats, Floats] | None
+    in_sample: tuple[Fits, Floats, Floats, Whole | None] | None
 
 
 def _judge(gathered: Gathered, fits: Fits, s: Settings, engine: Engine, progress: Progress) -> _Judged:
     evaluation = evaluate(gathered, fits, progress, engine)
-    kept, in_sample = gathered.kept, None
-    diameter = target_diameter(gathered.pair, evaluation, progress, engine)
+    kept, in_sample = evaluation.of(gathered), None
+    diameter = target_diameter(gathered, evaluation, progress, engine)
     if s.in_sample:
         whole = fit_in_sample(gathered, s.groups, s.svcca_k)
         again = evaluate(gathered, whole, progress, engine)
-        in_sample = whole, again.errors[:, kept], again.spread[kept]
+        in_sample = whole, again.errors[:, kept], again.spread[kept], again.whole
     return _Judged(evaluation, diameter, evaluation.errors[:, kept], evaluation.spread[kept], in_sample)
 
 
@@ -438,21 +439,25 @@ class _Inferred:
 def _infer(
     gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, engine: Engine, progress: Progress
 ) -> _Inferred:
-    errors, spread, dims, kept = judged.errors, judged.spread, _dims(gathered.pair), gathered.kept
-    blocks = None if gathered.blocks is None else gathered.blocks.codes[kept]
-    draws = bootstrap(errors, spread, s.random_state, blocks)
-    unexplained = unexplained_share(errors, spread)
+    errors, spread, dims, seen = judged.errors, judged.spread, _dims(gathered.pair), judged.evaluation
+    sample, whole = seen.sample, seen.whole
+    blocks = None if gathered.blocks is None else gathered.blocks.codes[gathered.kept if not sample else sample.rows]
+    draws = bootstrap(errors, spread, s.random_state, blocks, whole)
+    unexplained = unexplained_share(errors, spread) if whole is None else whole.unexplained
+    base = root_mean_square(spread) if whole is None else whole.base
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress, engine)
     own_order = chance.comparable(1 - unexplained)
-    moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
+    moved = influences(gathered, s.groups, fits, seen.errors, seen.spread, sample)
     penalties = [ridge for own in gathered.without_fold for ridge, _ in shares_of(own["ridge"])]
-    groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
+    groups = summaries(
+        s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties, whole
+    )
     judged_groups = _judged_groups(s, dims)
     unmeasured, remedy = _unmeasured(gathered, chance, s.permutations)
     rungs = Rungs(
         [s.groups[g] for g in judged_groups],
         unexplained[judged_groups],
-        errors.mean(axis=1)[judged_groups] / (root_mean_square(spread) or 1.0),
+        (errors.mean(axis=1) if whole is None else whole.errors)[judged_groups] / (base or 1.0),
         chance.r2[:, judged_groups],
         own_order[judged_groups],
         draws[:, judged_groups],
@@ -470,16 +475,21 @@ def _infer(
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
     in_sample = in_errors = gain = helps = None
     if judged.in_sample is not None:
-        _, flat, base = judged.in_sample
-        in_sample = summaries(s.groups, dims, flat, base, judged.diameter)
-        in_errors = flat.mean(axis=1)
+        _, flat, guesses, in_whole = judged.in_sample
+        in_sample = summaries(s.groups, dims, flat, guesses, judged.diameter, whole=in_whole)
+        in_errors = flat.mean(axis=1) if in_whole is None else in_whole.errors
     names = [g.name for g in s.groups]
     if "ica" in names:
-        fold = gathered.fold[gathered.kept]
-        by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
-        rows, least = np.bincount(fold).astype(float), least_gain_of_rigid(names, errors, moved)
-        gain = efficiency(names, by_fold, rows, float(spread.mean()), in_errors, least)
-        helps = benefit(gathered, s.groups, fits, by_fold, float(spread.mean()), 1 - unexplained)
+        if whole is None:
+            fold = gathered.fold[gathered.kept]
+            by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
+        else:
+            by_fold = whole.by_fold
+        guess = float(spread.mean()) if whole is None else whole.spread
+        rows = np.array(gathered.parts.counts, dtype=float)
+        least = least_gain_of_rigid(names, errors, moved, None if whole is None else whole.errors)
+        gain = efficiency(names, by_fold, rows, guess, in_errors, least)
+        helps = benefit(gathered, s.groups, fits, by_fold, guess, 1 - unexplained)
     return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain, helps)
 
 

@@ -44,6 +44,7 @@ from nearid.moments import Floats
 from nearid.questions.compare.chance import Chance
 from nearid.questions.compare.errors import root_mean_square, unexplained_share
 from nearid.questions.compare.intervals import Influences, intervals
+from nearid.questions.compare.many import Whole
 from nearid.show.view import fixed
 
 # Units that many rows are dealt into before they are resampled, and replicates.
@@ -123,7 +124,9 @@ class GroupResult:
     no_interval: str = ""
 
 
-def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
+def bootstrap(
+    errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None, whole: Whole | None = None
+) -> Floats:
     """Squared error over that of the constant guess of resampled rows, or whole blocks of rows: (replicates, groups).
 
     All columns of a replicate use the same rows, so differences are paired.
@@ -138,6 +141,8 @@ def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | No
         Error of the constant guess.
     blocks : ndarray of int, shape (n,), optional
         Block of each row.
+    whole : Whole, optional
+        Means over all rows, if these rows are a sample of them.
     """
     rng = np.random.default_rng([seed, 3])
     if blocks is not None:
@@ -160,7 +165,14 @@ def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | No
     with one_blas_thread:
         squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
         base = weights @ sums((spread / size) ** 2)
-    return _apart(squares / base[:, None], unexplained_share(errors, spread), units)
+    draws, centre = squares / base[:, None], unexplained_share(errors, spread)
+    if whole is None:
+        return _apart(draws, centre, units)
+    # Replicates of all rows are centred at their value, and closer together than those of a sample. With blocks the
+    # sample may have all of them, so the distances are not reduced, and are never too small.
+    share = len(spread) / whole.n if blocks is None else 1.0
+    ratio = np.divide(draws, centre, out=np.ones_like(draws), where=centre > 0)
+    return _apart(whole.unexplained * ratio ** math.sqrt(share), whole.unexplained, units)
 
 
 def _apart(draws: Floats, centre: Floats, units: int) -> Floats:
@@ -186,21 +198,28 @@ def summaries(
     of: str = "",
     chance: Chance | None = None,
     penalties: Sequence[float] = (),
+    whole: Whole | None = None,
 ) -> dict[str, GroupResult]:
     """Summaries of each group's errors; with intervals and chance if they were measured.
 
-    `of` describes what the intervals cover, `penalties` are those of the linear fits.
+    `of` describes what the intervals cover, `penalties` are those of the linear fits, and `whole` are means over all
+    rows if the errors are those of a sample.
     """
     size, nan, results = diameter.lower, math.nan, {}
-    unexplained, base = unexplained_share(errors, spread), root_mean_square(spread)
+    if whole is None:
+        unexplained, base, guess = unexplained_share(errors, spread), root_mean_square(spread), float(spread.mean())
+        means, largest = errors.mean(axis=1), errors.max(axis=1)
+    else:
+        unexplained, base, guess = whole.unexplained, whole.base, whole.spread
+        means, largest = whole.errors, whole.largest
     observed = chance.comparable(1 - unexplained) if chance else np.full(len(groups), nan)
     for g, group in enumerate(groups):
         median, q95 = np.quantile(errors[g], [0.5, 0.95])
-        ends = intervals(influences, g, errors[g], spread)
-        mean, r2 = float(errors[g].mean()), float(1 - unexplained[g])
+        ends = intervals(influences, g, errors[g], spread, whole=whole)
+        mean, r2 = float(means[g]), float(1 - unexplained[g])
         reached = chance.r2[:, g] if chance else np.array([nan])
         # The error of a map that explains this much, on average over the repetitions.
-        by_chance = float(spread.mean()) * float(np.mean(np.sqrt(1 - reached)))
+        by_chance = guess * float(np.mean(np.sqrt(1 - reached)))
         own = of if ends.r2.known else ""
         why = "" if own or not of else _without_interval(group, influences, g)
         results[group.name] = GroupResult(
@@ -210,7 +229,7 @@ def summaries(
             Estimate(mean / base if base else nan, ends.relative.low, ends.relative.high, nan, own),
             float(median) / size,
             float(q95) / size,
-            float(errors[g].max()) / size,
+            float(largest[g]) / size,
             Estimate(r2, ends.r2.low, ends.r2.high, float(reached.max()), own),
             group.degrees_of_freedom(*dims),
             add_one(reached, float(observed[g])) if chance else nan,

@@ -93,9 +93,9 @@ def _matched(moments: PairMoments) -> tuple[Floats, np.ndarray]:
 
 def _overlay(gathered: Gathered, groups: Sequence[Group], fits: Fits, seed: int) -> dict[str, Floats]:
     """Both runs in the plane of the target's first two principal components, in units of its size."""
-    moments, rows = gathered.moments, gathered.used
-    if len(rows) > OVERLAY_ROWS:
-        rows = np.sort(np.random.default_rng([seed, 2]).choice(rows, OVERLAY_ROWS, replace=False))
+    moments, rng = gathered.moments, np.random.default_rng([seed, 2])
+    many = gathered.count > OVERLAY_ROWS
+    rows = np.sort(gathered.random_rows(OVERLAY_ROWS, rng)) if many else gathered.used
     x, y = gathered.pair.take(rows)
     vectors = gathered.eigen_y[1]
     # In units of the target's size: what is drawn has no units, and may come in any.

@@ -126,10 +126,10 @@ def _of_group(
     maps = gathered.parts.map_splits(lambda k, train, _: [group.fitted(train, options[k])])
     fits = Fits(maps, gathered.parts.map_splits(lambda _, train, __: train.mean_y), none, none)
     seen = evaluate(gathered, fits, engine=engine)
-    moved = influences(gathered, [group], fits, seen.errors, seen.spread)
-    ends = intervals(moved, 0, seen.errors[0], seen.spread, confidence)
+    moved = influences(gathered, [group], fits, seen.errors, seen.spread, seen.sample)
+    ends = intervals(moved, 0, seen.errors[0], seen.spread, confidence, seen.whole)
     if not error:
         return ends.r2
     # The diameter is the one that was measured.
-    size = float(np.mean(seen.errors[0])) / value if value else 1.0
+    size = float(seen.mean_errors[0]) / value if value else 1.0
     return Interval(ends.error.low / size, ends.error.high / size)

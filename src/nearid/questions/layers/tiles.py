@@ -202,13 +202,14 @@ def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalt
     chosen = [(GROUPS[name], penalties.of(GROUPS[name], parts)) for name in groups]
     maps = parts.map_splits(lambda k, train, _: [group.fitted(train, {"ridge": own[k]}) for group, own in chosen])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
+    gathered = Gathered(pair, fold, parts, whole, {}, [], (), how.blocks)
     evaluation = evaluate(
-        Gathered(pair, fold, parts, whole, {}, [], ()),
+        gathered,
         Fits(maps, means, Canonical([], []), Canonical([], [])),
         engine=how.engine,
     )
-    size = target_diameter(pair, evaluation, engine=how.engine).lower
-    return [float(error) / size for error in evaluation.errors.mean(axis=1)], parts.traits
+    size = target_diameter(gathered, evaluation, engine=how.engine).lower
+    return [float(error) / size for error in evaluation.mean_errors], parts.traits
 
 
 def fill_errors(

@@ -170,7 +170,7 @@ def unmix(
         "blocks": recorded_blocks(blocks),
     }
     with reporting(progress) as stages, open_engine(engine) as opened:
-        job = _Job(rows, describe(x, rows), ica, recorded, stages, progress, opened)
+        job = _Job(rows, describe(x, rows, opened), ica, recorded, stages, progress, opened)
         return job.fit() if out is None else job.into(Path(out), format, restart, overwrite)
 
 
