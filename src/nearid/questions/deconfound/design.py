@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from nearid.arrays.tables import as_text, notes_without, one_column, refuse_mixe
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
+from nearid.questions.deconfound.constant import describing
 from nearid.questions.deconfound.inputs import Nonfinite, names_from, usable, without_metadata
 from nearid.questions.deconfound.wells import split_position, well_places
 
@@ -158,7 +159,8 @@ def open_design(
     spot = None if spot is None else spot[known]
     for what, column in coded.items():
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
-    rows, measured = _measured(rows, kept, coded, chosen=features is not None)
+    about = {} if features is not None else _groups(rows, table, wanted, at, known)
+    rows, measured = _measured(rows, kept, coded, about, chosen=features is not None)
     alerts += measured
     finite = usable(_of(rows, kept), nonfinite)
     left_out: tuple[str, ...] = ()
@@ -178,7 +180,21 @@ def _of(rows: Rows, kept: np.ndarray) -> Rows:
     return rows if np.array_equal(kept, np.arange(rows.shape[0])) else SelectedRows(rows, kept)
 
 
-def _measured(rows: Rows, kept: np.ndarray, coded: dict[str, Categories], *, chosen: bool) -> tuple[Rows, list[Alert]]:
+def _groups(
+    rows: Rows, table: Columns | None, wanted: Sequence[Any], at: np.ndarray | None, known: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Codes of the columns that describe the rows in use, other than labels and batches, by their quoted names."""
+    codes = {}
+    for name, values in describing(rows, table, wanted).items():
+        values = (values if at is None else values[at])[known]
+        texts = values.astype(str) if values.dtype.kind == "O" else values
+        codes[repr(name)] = np.unique(texts, return_inverse=True)[1]
+    return codes
+
+
+def _measured(
+    rows: Rows, kept: np.ndarray, coded: dict[str, Categories], about: dict[str, np.ndarray], *, chosen: bool
+) -> tuple[Rows, list[Alert]]:
     """The rows without columns that repeat labels, batches or blocks; without metadata, unless features are chosen."""
     if rows.columns is None:
         return rows, []
@@ -190,10 +206,10 @@ def _measured(rows: Rows, kept: np.ndarray, coded: dict[str, Categories], *, cho
         rows = _features(rows, same)
     if chosen:
         return rows, alerts
-    # Statistics of a label, such as its p-value, would tell the label by themselves.
-    within = {"batches": "batch", "blocks": "block", "labels": "label"}
-    groups = {one: coded[what].codes for what, one in within.items() if what in coded}
-    places, more = without_metadata(_of(rows, kept), groups)
+    # Statistics of a label, or of a compound and dose, such as a p-value, would give the label away.
+    groups = {"label": coded["labels"].codes, **about}
+    blocks = coded["blocks"].codes if "blocks" in coded else None
+    places, more = without_metadata(_of(rows, kept), coded["batches"].codes, blocks, groups)
     return (rows if places is None else SelectedColumns(rows, places)), [*alerts, *more]
 
 
