@@ -23,6 +23,7 @@ from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
 from nearid.questions.deconfound.constant import describing
 from nearid.questions.deconfound.inputs import Nonfinite, names_from, usable, without_metadata
+from nearid.questions.deconfound.parts import possible_names, text_column
 from nearid.questions.deconfound.wells import split_position, well_places
 
 # With fewer blocks, maps and tests that count each block once are unreliable.
@@ -133,8 +134,10 @@ def open_design(
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
     spots = split_position(position)
-    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in (*named.values(), *spots.values())]
-    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)], features, exclude)
+    wanted = possible_names(
+        v if isinstance(v, str) else getattr(v, "name", None) for v in (*named.values(), *spots.values())
+    )
+    rows, table = _open(X, meta, key, ids, wanted, features, exclude)
     places, at, notes = _paired(rows, table if meta is not None else None)
     ordered: dict[str, Any] = {}
     _refuse_orders({what: given for what, given in named.items() if is_a(given, "pandas", "Series")}, rows)
@@ -142,13 +145,15 @@ def open_design(
         if given is not None:
             ordered[what], more = _in_order(what, given, rows)
             notes += more
-    columns = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
-    spot = well_places({what: _column(what, given, rows, table, places, at) for what, given in spots.items()})
+    found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
+    columns = {what: column for what, (column, _) in found.items()}
+    spot = well_places({what: _column(what, given, rows, table, places, at)[0] for what, given in spots.items()})
     known = np.all([column.codes >= 0 for column in columns.values()], axis=0)
     own_notes = rows.notes
-    for given in named.values():
-        own_notes = notes_without(own_notes, given) if isinstance(given, str) else own_notes
+    for name in possible_names(named.values()):
+        own_notes = notes_without(own_notes, name)
     alerts = [Alert("input", note) for note in (*own_notes, *notes)]
+    alerts += [alert for _, unmatched in found.values() for alert in unmatched]
     if not known.all():
         lost = f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out."
         alerts.append(Alert("missing_metadata", lost))
@@ -382,17 +387,16 @@ def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
 
 def _column(
     what: str, given: Any, rows: Rows, table: Columns | None, places: np.ndarray | None, at: np.ndarray | None
-) -> Categories:
-    """A column for the rows in use."""
+) -> tuple[Categories, list[Alert]]:
+    """A column for the rows in use, and alerts."""
+    alerts: list[Alert] = []
     if isinstance(given, str):
         if table is None:
             raise InputError(
                 f"{what}={given!r} names a column, but there is no table beside {rows.name}: give meta (--meta), or "
                 "the values themselves."
             )
-        if given not in table.values:
-            raise not_found(table.name, what, given, table.values)
-        values, index = table.values[given], at
+        (values, alerts), index = text_column(what, given, table), at
     else:
         values, index = one_column(given), places
         if values.shape != (rows.shape[0],):
@@ -401,4 +405,4 @@ def _column(
                 "is expected."
             )
     named = f"The column {given!r} of {what}" if isinstance(given, str) else f"The sequence of {what}"
-    return Categories.of(values if index is None else values[index], named)
+    return Categories.of(values if index is None else values[index], named), alerts
