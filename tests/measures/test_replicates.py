@@ -118,3 +118,24 @@ def test_adjusted_p_values(rng):
     p = rng.random(40) ** 3
     assert adjust(p) == pytest.approx(false_discovery_control(p))
     assert len(adjust(np.empty(0))) == 0
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(5, 80), (60, 197), (40, 1500), (200, 300)])
+def test_orders_of_nearly_as_many_rows_serve(positives, negatives):
+    """Tails of the null distribution against one that is drawn for these very numbers."""
+    own = module._orders(positives, negatives, 40_000, 1)
+    other = module._alike(positives, negatives)
+    assert abs(np.log(other[1] / negatives)) <= 0.021 and other[0] == positives
+    # As far away as the grid allows.
+    for far in (other[1], round(negatives * 1.02), round(negatives * 0.98)):
+        drawn = module._orders(positives, far, 40_000, 2)
+        shared = module._scaled(drawn, positives, negatives, positives, far)
+        for share in (0.5, 0.9, 0.99):
+            value = np.quantile(own.values, share)
+            error = np.sqrt(2 * share * (1 - share) / 40_000)
+            assert abs((shared.values >= value).mean() - (own.values >= value).mean()) < 5 * error
+
+
+def test_few_orders_are_never_shared():
+    assert module._alike(2, 100) == (2, 100)
+    assert module._alike(4, 5000) == (4, 5000)

@@ -25,6 +25,9 @@ BLOCK = 512
 ORDERS = 10_000
 # Drawing stops at about this many positive places over all sizes, but never below the smallest number of orders.
 PLACES, FEWEST = 300_000_000, 1_000
+# Orders are drawn once for all numbers of negatives within this relative step, unless positives are fewer than SMOOTH,
+# where values are too coarse. The mean is exact for each, and the shape changes less than by another draw.
+NEAR, SMOOTH = 0.04, 5
 Against = Literal["all", "labels", "controls"]
 
 
@@ -139,10 +142,7 @@ class ReplicateSearch:
 
     def _chance(self) -> Floats:
         """The mean over all orders of the rows that a query ranks."""
-        m, n = self.positives, self.positives + self.negatives
-        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(n.max()) + 1))])
-        share = np.where(n > 1, (m - 1) / np.maximum(n - 1, 1), 1.0)
-        return np.asarray(share + (1 - share) * harmonic[n] / n)
+        return _expected(self.positives, self.positives + self.negatives)
 
     @cached_property
     def nulls(self) -> dict[int, Null]:
@@ -153,8 +153,10 @@ class ReplicateSearch:
             return_counts=True,
         )
         different = np.unique(sizes[:, 1:], axis=0)
-        draws = int(np.clip(PLACES // max(int(different[:, 0].sum()), 1), FEWEST, ORDERS))
-        drawn = {(int(m), int(r)): _orders(int(m), int(r), draws, self.random_state) for m, r in different}
+        alike = {(int(m), int(r)): _alike(int(m), int(r)) for m, r in different}
+        draws = int(np.clip(PLACES // max(sum(m for m, _ in set(alike.values())), 1), FEWEST, ORDERS))
+        made = {each: _orders(*each, draws, self.random_state) for each in sorted(set(alike.values()))}
+        drawn = {each: _scaled(made[other], *each, *other) for each, other in alike.items()}
         nulls = {}
         for code in np.unique(sizes[:, 0]):
             mine = np.flatnonzero(sizes[:, 0] == code)
@@ -184,6 +186,28 @@ class Null:
         # Equal values may differ in the last digits.
         larger = len(self.values) - int(np.searchsorted(self.values, value - 1e-9, side="left"))
         return larger / len(self.values) if self.exact else (larger + 1) / (len(self.values) + 1)
+
+
+def _expected(m: np.ndarray, n: np.ndarray) -> Floats:
+    """The mean average precision over all orders of n rows, of which m are positive."""
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(n.max()) + 1))])
+    share = np.where(n > 1, (m - 1) / np.maximum(n - 1, 1), 1.0)
+    return np.asarray(share + (1 - share) * harmonic[n] / n)
+
+
+def _alike(positives: int, negatives: int) -> tuple[int, int]:
+    """Numbers of rows whose random orders serve for these: nearly as many negatives, unless few orders differ."""
+    if positives < SMOOTH or comb(positives + negatives, positives) <= ORDERS:
+        return positives, negatives
+    return positives, round(float(np.exp(NEAR * np.round(np.log(negatives) / NEAR))))
+
+
+def _scaled(null: Null, positives: int, negatives: int, *other: int) -> Null:
+    """A null distribution of other numbers of rows, with the exact mean of these."""
+    if null.exact or (positives, negatives) == other:
+        return null
+    means = (_expected(np.array([m]), np.array([m + r]))[0] for m, r in ((positives, negatives), other))
+    return Null(null.values * (next(means) / next(means)), exact=False)
 
 
 def _orders(positives: int, negatives: int, draws: int, seed: int) -> Null:

@@ -145,7 +145,7 @@ def _features(name: str, rows: Rows, design: Design, named: set[str]) -> tuple[R
         raise InputError(f"also {name!r} has no columns except labels and batches ({few(map(repr, rows.columns))}).")
     if len(places) < len(rows.columns):
         rows = SelectedColumns(rows, np.array(places))
-    kept, alerts = without_metadata(rows, {"batch": design.batches.codes})
+    kept, alerts = without_metadata(rows, design.batches.codes, groups={"label": design.labels.codes})
     return (rows if kept is None else SelectedColumns(rows, kept)), alerts
 
 

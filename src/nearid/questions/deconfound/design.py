@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,9 @@ from nearid.base.errors import InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.measures.factors import missing_as_text, unnamed
+from nearid.questions.deconfound.constant import describing
 from nearid.questions.deconfound.inputs import Nonfinite, names_from, usable, without_metadata
+from nearid.questions.deconfound.parts import possible_names, text_column
 from nearid.questions.deconfound.wells import split_position, well_places
 
 # With fewer blocks, maps and tests that count each block once are unreliable.
@@ -135,8 +137,10 @@ def open_design(
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
     spots = split_position(position)
-    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in (*named.values(), *spots.values())]
-    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)], features, exclude)
+    wanted = possible_names(
+        v if isinstance(v, str) else getattr(v, "name", None) for v in (*named.values(), *spots.values())
+    )
+    rows, table = _open(X, meta, key, ids, wanted, features, exclude)
     places, at, notes = _paired(rows, table if meta is not None else None)
     ordered: dict[str, Any] = {}
     _refuse_orders({what: given for what, given in named.items() if is_a(given, "pandas", "Series")}, rows)
@@ -144,13 +148,15 @@ def open_design(
         if given is not None:
             ordered[what], more = _in_order(what, given, rows)
             notes += more
-    columns = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
-    spot = well_places({what: _column(what, given, rows, table, places, at) for what, given in spots.items()})
+    found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
+    columns = {what: column for what, (column, _) in found.items()}
+    spot = well_places({what: _column(what, given, rows, table, places, at)[0] for what, given in spots.items()})
     known = np.all([column.codes >= 0 for column in columns.values()], axis=0)
     own_notes = rows.notes
-    for given in named.values():
-        own_notes = notes_without(own_notes, given) if isinstance(given, str) else own_notes
+    for name in possible_names(named.values()):
+        own_notes = notes_without(own_notes, name)
     alerts = [Alert("input", note) for note in (*own_notes, *notes)]
+    alerts += [alert for _, unmatched in found.values() for alert in unmatched]
     if not known.all():
         lost = f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out."
         alerts.append(Alert("missing_metadata", lost))
@@ -161,7 +167,8 @@ def open_design(
     spot = None if spot is None else spot[known]
     for what, column in coded.items():
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
-    rows, measured = _measured(rows, kept, coded, chosen=features is not None)
+    about = {} if features is not None else _groups(rows, table, wanted, at, known)
+    rows, measured = _measured(rows, kept, coded, about, chosen=features is not None)
     alerts += measured
     finite = usable(_of(rows, kept), nonfinite, engine)
     left_out: tuple[str, ...] = ()
@@ -181,7 +188,21 @@ def _of(rows: Rows, kept: np.ndarray) -> Rows:
     return rows if np.array_equal(kept, np.arange(rows.shape[0])) else SelectedRows(rows, kept)
 
 
-def _measured(rows: Rows, kept: np.ndarray, coded: dict[str, Categories], *, chosen: bool) -> tuple[Rows, list[Alert]]:
+def _groups(
+    rows: Rows, table: Columns | None, wanted: Sequence[Any], at: np.ndarray | None, known: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Codes of the columns that describe the rows in use, other than labels and batches, by their quoted names."""
+    codes = {}
+    for name, values in describing(rows, table, wanted).items():
+        values = (values if at is None else values[at])[known]
+        texts = values.astype(str) if values.dtype.kind == "O" else values
+        codes[repr(name)] = np.unique(texts, return_inverse=True)[1]
+    return codes
+
+
+def _measured(
+    rows: Rows, kept: np.ndarray, coded: dict[str, Categories], about: dict[str, np.ndarray], *, chosen: bool
+) -> tuple[Rows, list[Alert]]:
     """The rows without columns that repeat labels, batches or blocks; without metadata, unless features are chosen."""
     if rows.columns is None:
         return rows, []
@@ -193,10 +214,10 @@ def _measured(rows: Rows, kept: np.ndarray, coded: dict[str, Categories], *, cho
         rows = _features(rows, same)
     if chosen:
         return rows, alerts
-    # Statistics of a label, such as its p-value, would tell the label by themselves.
-    within = {"batches": "batch", "blocks": "block", "labels": "label"}
-    groups = {one: coded[what].codes for what, one in within.items() if what in coded}
-    places, more = without_metadata(_of(rows, kept), groups)
+    # Statistics of a label, or of a compound and dose, such as a p-value, would give the label away.
+    groups = {"label": coded["labels"].codes, **about}
+    blocks = coded["blocks"].codes if "blocks" in coded else None
+    places, more = without_metadata(_of(rows, kept), coded["batches"].codes, blocks, groups)
     return (rows if places is None else SelectedColumns(rows, places)), [*alerts, *more]
 
 
@@ -369,17 +390,16 @@ def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
 
 def _column(
     what: str, given: Any, rows: Rows, table: Columns | None, places: np.ndarray | None, at: np.ndarray | None
-) -> Categories:
-    """A column for the rows in use."""
+) -> tuple[Categories, list[Alert]]:
+    """A column for the rows in use, and alerts."""
+    alerts: list[Alert] = []
     if isinstance(given, str):
         if table is None:
             raise InputError(
                 f"{what}={given!r} names a column, but there is no table beside {rows.name}: give meta (--meta), or "
                 "the values themselves."
             )
-        if given not in table.values:
-            raise not_found(table.name, what, given, table.values)
-        values, index = table.values[given], at
+        (values, alerts), index = text_column(what, given, table), at
     else:
         values, index = one_column(given), places
         if values.shape != (rows.shape[0],):
@@ -388,4 +408,4 @@ def _column(
                 "is expected."
             )
     named = f"The column {given!r} of {what}" if isinstance(given, str) else f"The sequence of {what}"
-    return Categories.of(values if index is None else values[index], named)
+    return Categories.of(values if index is None else values[index], named), alerts

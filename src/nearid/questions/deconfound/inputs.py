@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,11 +17,10 @@ from nearid.base.files import local_path
 from nearid.base.limits import readable
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, blocks
+from nearid.questions.deconfound.constant import Groups, constant_columns
 
 # What to do with values that are not finite.
 Nonfinite = Literal["least", "rows", "columns", "refuse"]
-# Rows in which columns that are constant within groups are looked for.
-LOOKED_AT = 4096
 # A list of names of columns is not larger.
 LARGEST_LIST = 16 << 20
 
@@ -45,53 +44,36 @@ def names_from(path: str | os.PathLike[str]) -> list[str]:
     return names
 
 
-def without_metadata(rows: Rows, groups: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, list[Alert]]:
+def without_metadata(
+    rows: Rows, batches: np.ndarray, blocks: np.ndarray | None = None, groups: Groups | None = None
+) -> tuple[np.ndarray | None, list[Alert]]:
     """Places of the columns of a table that do not look like metadata (None: all), and an alert that lists the others.
 
     Parameters
     ----------
+    batches, blocks : ndarray of int, shape (n,)
     groups : mapping of str to ndarray of int, shape (n,)
-        Codes of the batch, and of the block, of each row. A column that is constant within them describes them.
+        Codes of the label, "label", and of other columns that describe the rows, by their quoted names.
     """
     if not rows.is_table:
         return None, []
     reasons = {suspect.name: suspect.reason for suspect in suspects(rows)}
-    for what, constant in _constant_within(rows, groups).items():
-        for name in constant:
-            reasons[name] = ", ".join(filter(None, [reasons.get(name), f"constant within each {what}"]))
+    constant = constant_columns(rows, batches, blocks, groups)
+    for name, within in constant.items():
+        reasons[name] = ", ".join(filter(None, [reasons.get(name), within]))
     names = column_names(rows)
     kept = [at for at, name in enumerate(names) if name not in reasons]
     if not reasons or not kept:
         return None, []
-    described = few(f"{name!r} ({reasons[name]})" for name in names if name in reasons)
+    # Names alone are plain to see, so they come last where the list is cut.
+    listed = sorted((name for name in names if name in reasons), key=lambda name: name not in constant)
+    described = few(f"{name!r} ({reasons[name]})" for name in listed)
     alert = Alert(
         "metadata_columns",
         f"Columns of {rows.name} that look like metadata are left out: {described}. To use all numeric columns: "
         "features='*' (--features '*').",
     )
     return np.array(kept), [alert]
-
-
-def _constant_within(rows: Rows, groups: Mapping[str, np.ndarray]) -> dict[str, list[str]]:
-    """Names of columns that vary, but not within any batch, or any block, of a sample of rows."""
-    n = rows.shape[0]
-    # Whole stretches of the table would be of few groups.
-    places = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.intp))
-    block = rows.take(places)
-    names = np.array(column_names(rows))
-    varies = np.nanmax(block, axis=0, initial=-np.inf) > np.nanmin(block, axis=0, initial=np.inf)
-    constant: dict[str, list[str]] = {}
-    for what, codes in groups.items():
-        order = np.argsort(codes[places], kind="stable")
-        ordered, values = codes[places][order], block[order]
-        same = ordered[1:] == ordered[:-1]
-        # Without groups of several rows nothing is known.
-        if len(np.unique(ordered)) < 2 or 2 * same.sum() < len(places):
-            continue
-        with np.errstate(invalid="ignore"):
-            changes = np.any((values[1:] != values[:-1])[same], axis=0)
-        constant[what] = names[varies & ~changes].tolist()
-    return constant
 
 
 class Usable(NamedTuple):

@@ -24,6 +24,7 @@ from nearid.questions.deconfound.design import Design, open_design
 from nearid.questions.deconfound.directions import Drop
 from nearid.questions.deconfound.evaluate import evaluate
 from nearid.questions.deconfound.inputs import Nonfinite
+from nearid.questions.deconfound.parts import possible_names
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Plan, named
 from nearid.questions.deconfound.result import Deconfounding
 
@@ -75,11 +76,13 @@ def deconfound(
     X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
         One row per cell, image or well. The features of a table are its numeric columns, except the label, batch and
         block and those that look like metadata: names such as ``Metadata_*`` or ``site``, few whole numbers, or
-        constant within each batch. An alert lists them.
+        constant within each batch, label, or combination of the metadata such as compound and dose. An alert lists
+        them.
     labels : str or array-like of shape (n,)
         Perturbation of each row: a column of `meta`, of `obs`, or of the table X; in Python also the values themselves.
     batches : str or array-like of shape (n,)
-        Batch (plate, donor, site) of each row, given like the labels.
+        Batch (plate, donor, site) of each row, given like the labels. Both may be a part of the text of a column, as
+        COLUMN:PATTERN with a regular expression: "Plate:Week[0-9]+" is the week in names such as Week4_27481.
     meta : DataFrame, dict of columns or path of a table, optional
         Table with these columns. It is paired with X by position, or by id if both have ids. DataFrames are paired by
         their index. Default: the table X, or `obs` of AnnData.
@@ -231,8 +234,8 @@ def deconfound(
             position=position,
             engine=opened,
         )
-        named_columns = [name for name in (labels, batches, blocks) if isinstance(name, str)]
-        corrected, notes = open_also(also or {}, X, design, ids, named_columns, opened)
+        names = possible_names((labels, batches, blocks))
+        corrected, notes = open_also(also or {}, X, design, ids, names, opened)
         design = replace(design, alerts=(*design.alerts, *notes))
         if classifiers is None and not boost:
             missing = (
