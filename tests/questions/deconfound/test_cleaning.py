@@ -33,14 +33,20 @@ def test_the_planted_effect_goes_and_the_map_is_a_projection(rng):
     assert len(cleaner.dropped) == 1
     np.testing.assert_allclose(a @ a, a, atol=1e-9)
     assert np.sum((effect @ a.T) ** 2) < 0.1 * np.sum(effect**2)
-    # What is taken away is uncorrelated with what stays, up to the shrinkage of the covariance.
     away = (x - cleaner.mean) @ cleaner.components[cleaner.dropped].T
     stays = cleaner.affine(x)
-    assert np.abs(np.corrcoef(away.T, stays.T)[0, 1:]).max() < 0.1
     size = x.std(axis=0)
     assert cleaner.share == pytest.approx(1 - np.sum((stays.std(axis=0) / size) ** 2) / x.shape[1], abs=1e-9)
     for k, column in enumerate(cleaner.correlations[:, cleaner.dropped[0]]):
         assert column == pytest.approx(np.corrcoef(x[:, k], away[:, 0])[0, 1], abs=1e-9)
+
+
+def test_without_labels_what_goes_is_uncorrelated_with_what_stays(rng):
+    x, l, b, _ = wells(rng)
+    cleaner = fit_cleaner(open_design(x, rng.permutation(l), b), np.arange(len(x)), "auto")
+    away = (x - cleaner.mean) @ cleaner.components[cleaner.dropped].T
+    # Up to the shrinkage of the covariance.
+    assert np.abs(np.corrcoef(away.T, cleaner.affine(x).T)[0, 1:]).max() < 0.1
 
 
 def test_columns_in_other_units_give_the_same_cleaning(rng):

@@ -24,6 +24,7 @@ from nearid.questions.deconfound.classifiers import auroc_within
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.directions import BatchComponents, Drop, batch_components
 from nearid.questions.deconfound.paired import t_test
+from nearid.questions.deconfound.projection import oblique
 from nearid.questions.deconfound.splits import batch_folds
 
 # Memory of the rows that a cleaner is fitted on; of more rows a random part is used.
@@ -174,18 +175,22 @@ def fit_cleaner(design: Design, places: np.ndarray, drop: Drop, *, seed: int = 0
         raise InputError(f"{design.rows.name} has {len(live)} columns that vary. Two or more are needed to clean it.")
     z = (x[:, live] - mean[live]) / scales[live]
     covariance = z.T @ z / len(z)
-    values, turn = np.linalg.eigh(shrunk(covariance, len(z)))
+    values, turn = (each[..., ::-1] for each in np.linalg.eigh(shrunk(covariance, len(z))))
     root = np.sqrt(np.maximum(values, LEAST))
     labels, batches = design.labels.codes[chosen], design.batches.codes[chosen]
-    follows = batch_components(z @ (turn / root), labels, batches, design.control, rng)
+    y = z @ (turn / root)
+    follows = batch_components(y, labels, batches, design.control, rng)
+    dropped = follows.dropped(drop)
+    pattern, reading = follows.vectors.copy(), follows.vectors.copy()
+    pattern[:, dropped], away = oblique(y, labels, batches, follows, dropped, rng)
+    reading[:, dropped] = away.T
     d, k = len(mean), len(follows.batch)
     components, mixing, correlations = np.zeros((k, d)), np.zeros((d, k)), np.zeros((d, k))
-    forward, back = (turn / root) @ follows.vectors, (turn * root) @ follows.vectors
+    forward, back = (turn / root) @ reading, (turn * root) @ pattern
     shared = covariance @ forward
     components[:, live] = forward.T / scales[live]
     mixing[live] = back * scales[live][:, None]
     correlations[live] = shared / np.sqrt(np.maximum(np.sum(forward * shared, axis=0), LEAST))
-    dropped = follows.dropped(drop)
     kept = np.eye(len(live)) - back[:, dropped] @ forward[:, dropped].T
     share = 1 - float(np.sum((kept @ covariance) * kept)) / len(live)
     return Cleaner(mean, components, mixing, correlations, follows, dropped, share)

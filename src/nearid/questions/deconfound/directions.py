@@ -87,9 +87,9 @@ def batch_components(
         Label of the controls.
     """
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
-    centred, root = _given_labels(y, b, l)
+    centred, root = given_labels(y, b, l)
     explained, vectors = _explained(root, group_sums(centred, b))
-    by_chance = np.array([_explained(root, group_sums(centred, _permuted(b, l, rng)))[0] for _ in range(PERMUTATIONS)])
+    by_chance = np.array([_explained(root, group_sums(centred, permuted(b, l, rng)))[0] for _ in range(PERMUTATIONS)])
     chance = by_chance.mean(axis=0)
     room = np.sum((centred @ vectors) ** 2, axis=0) - chance
     share = np.divide(explained - chance, room, out=np.zeros(len(explained)), where=room > 0)
@@ -98,7 +98,7 @@ def batch_components(
     return BatchComponents(vectors, share, follows.batch, follows.label, (1 + above) / (PERMUTATIONS + 1))
 
 
-def _given_labels(y: Floats, b: np.ndarray, l: np.ndarray) -> tuple[Floats, Floats]:
+def given_labels(y: Floats, b: np.ndarray, l: np.ndarray) -> tuple[Floats, Floats]:
     """Rows less the means of their labels, and the root of the inverse Gram matrix of batches given labels."""
     counts = np.zeros((int(b.max()) + 1, int(l.max()) + 1))
     np.add.at(counts, (b, l), 1)
@@ -117,12 +117,12 @@ def _explained(root: Floats, sums: Floats) -> tuple[Floats, Floats]:
     return values[:r] ** 2, turned[:r].T
 
 
-def _permuted(b: np.ndarray, l: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Batches, permuted among the rows of each label."""
-    start, shuffled = np.argsort(l, kind="stable"), np.lexsort((rng.random(len(l)), l))
-    permuted = np.empty_like(b)
-    permuted[start] = b[shuffled]
-    return permuted
+def permuted(codes: np.ndarray, within: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Codes, such as batches, permuted among the rows of each group, such as a label."""
+    start, shuffled = np.argsort(within, kind="stable"), np.lexsort((rng.random(len(within)), within))
+    drawn = np.empty_like(codes)
+    drawn[start] = codes[shuffled]
+    return drawn
 
 
 def _follows(components: Floats, labels: np.ndarray, batches: np.ndarray, control: int | None) -> Attribution:
