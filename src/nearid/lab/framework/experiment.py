@@ -301,6 +301,7 @@ HOMES = {
     "trained-pairs": "nearid.lab.papers.nelson.trained_pairs:TRAINED_PAIRS",
     "others-networks": "nearid.lab.papers.nelson.others_networks:OTHERS_NETWORKS",
     "theorem-bounds": "nearid.lab.papers.nelson.theorem_bounds:THEOREM_BOUNDS",
+    "proof-steps": "nearid.lab.papers.nelson.proof_steps:PROOF_STEPS",
     "words": "nearid.lab.papers.roeder.words:WORDS",
     "gpt2-svcca": "nearid.lab.papers.roeder.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.lab.papers.zimmermann.ident3d:IDENT3D",

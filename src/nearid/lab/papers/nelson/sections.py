@@ -222,3 +222,12 @@ OTHERS_NETWORKS: Section[Any] = Section(
     "network continues the other.",
     figure=scores("units", "all_whitened", "above_whitened", "not_whitened"),
 )
+
+PROOF_STEPS: Section[Any] = Section(
+    paper="Proofs lead from the constant of the decoders to an error of the representations step by step. Each step "
+    "has a bound or a condition.",
+    shown="proofs, without numbers.",
+    different="All of this is computed without training, on maps whose constants are known. Sizes, thresholds and "
+    "claims were written before the first run. Four of the claims are inequalities that the paper proves.",
+    figure=scores("stretch", "change", "share"),
+)

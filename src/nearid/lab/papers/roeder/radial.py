@@ -61,8 +61,8 @@ PUBLISHED = (18, 2)
 NEAR_ONE = 0.98
 # The least R2 of a map that is taken for the right one: it leaves at most a tenth of the variance unexplained.
 CARRIED = 0.9
-# Random choices of M pairs of classes, the share of them that counts as well or as ill conditioned, and how much less R2
-# ill-conditioned pairs give at least.
+# Random choices of M pairs of classes, the share of them that counts as well or as ill conditioned, and how much less
+# R2 ill-conditioned pairs give at least.
 CHOICES, SHARE, LESS = 200, 0.1, 0.1
 
 
