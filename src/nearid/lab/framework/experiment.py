@@ -286,6 +286,7 @@ HOMES = {
     "cpc": "nearid.lab.papers.roeder.cpc:CPC",
     "diet": "nearid.lab.papers.reizinger.cross_entropy_tables:DIET",
     "supervised": "nearid.lab.papers.reizinger.cross_entropy_tables:SUPERVISED",
+    "cross-entropy-optimum": "nearid.lab.papers.reizinger.cross_entropy_optimum:CROSS_ENTROPY_OPTIMUM",
     "contrastive-sphere": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_SPHERE",
     "contrastive-box": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_BOX",
     "contrastive-marginals": "nearid.lab.papers.zimmermann.marginals:CONTRASTIVE_MARGINALS",
