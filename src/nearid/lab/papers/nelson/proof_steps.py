@@ -29,17 +29,20 @@ proof or the code is wrong. The others can fail on data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.scoreboard import dots
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.theorem_bounds import jacobians, twisted
 from nearid.moments import Floats
+from nearid.show.figures import Dots, Figure
 
 KINDS_OF_CELLS = ("link", "bent", "jacobian", "leaky", "start", "whitening", "ladder", "normal")
 WEIGHTS = ("normal", "orthogonal", "residual")
@@ -321,6 +324,17 @@ def rows(p: Parameters) -> list[Row]:
 
 LADDERS = ("ladder", "ladder-dependent")
 
+
+def figures(result: ExperimentResult) -> list[Figure]:
+    """What is reached of each bound, and errors before and after whitening and ICA."""
+    shown = {
+        ("stretch", "change", "share"): "What is reached of each bound",
+        ("rigid_before", "rigid_after", "matched_before", "matched_after"): "Before and after whitening and ICA",
+    }
+    made = {title: dots(result, columns, [row.key for row in result.rows]) for columns, title in shown.items()}
+    return [replace(drawn, title=title) for title, drawn in made.items() if isinstance(drawn, Dots)]
+
+
 PROOF_STEPS = Experiment(
     name="proof-steps",
     paper=NELSON,
@@ -394,5 +408,6 @@ PROOF_STEPS = Experiment(
             all_of(at_least("normal-1", "alike", ALIKE), at_most("normal-2", "alike", ALIKE)),
         ),
     ),
+    figures=figures,
     requires={},
 )

@@ -17,9 +17,12 @@ import numpy as np
 
 from nearid.lab.framework.claims import Claim, all_of, at_least
 from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.scoreboard import dots
 from nearid.lab.papers.reizinger import sections
 from nearid.lab.papers.reizinger.cross_entropy import LABELS, Parameters, classifier, learned, scores_of
 from nearid.moments import Floats
+from nearid.show.figures import Figure
 
 # Share of the variance of the true logits that counts as equality.
 EQUAL = 0.95
@@ -56,6 +59,12 @@ def rows(p: Parameters) -> list[Row]:
     ]
 
 
+def figures(result: ExperimentResult) -> list[Figure]:
+    """The logits of each row."""
+    drawn = dots(result, ("logits",), [row.key for row in result.rows])
+    return [] if drawn is None else [drawn]
+
+
 ROWS = tuple(f"{labels}-{head}" for labels in LABELS for head in ("unit", "free"))
 
 CROSS_ENTROPY_OPTIMUM = Experiment(
@@ -80,4 +89,5 @@ CROSS_ENTROPY_OPTIMUM = Experiment(
             all_of(*(at_least(row, "logits", EQUAL) for row in ROWS)),
         ),
     ),
+    figures=figures,
 )
