@@ -230,6 +230,9 @@ class Experiment(Generic[P]):
     seeds_draw : str
         What seeds draw if they change neither data nor networks, such as folds. An interval over seeds then says
         nothing of other data. Empty if seeds draw data or train networks.
+    kept : sequence of str
+        Names of the views that claims need. They are small, and are stored with the result. Claims can then be tested
+        again on a stored result, and its cells reused.
     version : int
         Increased when a cell would return a different result than before, so that older cells are not reused.
     """
@@ -251,6 +254,7 @@ class Experiment(Generic[P]):
     ready: Callable[[P], None] = lambda parameters: None
     section: Section[P] = field(default_factory=Section)
     seeds_draw: str = ""
+    kept: Sequence[str] = ()
     version: int = 1
 
 
