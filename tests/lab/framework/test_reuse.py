@@ -108,6 +108,24 @@ def test_claims_and_figures_that_need_more_than_is_stored_are_left_out(toy, earl
     assert (tmp_path / "out" / "report.html").exists()
 
 
+def test_views_that_claims_need_are_stored_and_reused(toy, tmp_path, inline, monkeypatch):
+    def on_views(result):
+        return Outcome(Status.REPRODUCED, str([f.data["views"] for f in result.cells]))
+
+    keeps = replace(toy[0], claims=(Claim("On views.", on_views),), kept=("went_on_after",))
+    monkeypatch.setattr("toy_experiments.TOY", keeps)
+    monkeypatch.setitem(HOMES, "toy", "toy_experiments:TOY")
+    reproduce(keeps, tmp_path / "few", seeds=2, engine=Inline())
+    file = next((tmp_path / "few").rglob("result.json"))
+    assert all(cell["views"] == {"went_on_after": 0} for cell in json.loads(file.read_text())["cells"])
+    # Judged again on the file, and in a run with more seeds.
+    [(_, outcome)] = read_result(file).outcomes
+    assert outcome.status is Status.REPRODUCED and outcome.sentence == str([{"went_on_after": 0}] * 4)
+    more = reproduce(keeps, tmp_path / "more", seeds=3, reuse=file, engine=Inline())
+    [(_, outcome)] = more.outcomes
+    assert sum(more.reused.values()) == 4 and outcome.sentence == str([{"went_on_after": 0}] * 6)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

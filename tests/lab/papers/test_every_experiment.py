@@ -21,7 +21,7 @@ DATA = {
     "3dident": "scenes",
 }
 # What makes a run quicker still.
-QUICK = {name: {"steps": 2} for name in ("diet", "supervised")} | {
+QUICK = {name: {"steps": 2} for name in ("diet", "supervised", "cross-entropy-optimum")} | {
     "bilipschitz-recovery": {"steps": 5},
     "mnist-autoencoders": {"steps": 5},
     "words": {"vocabulary": 130, "frequent": 50},

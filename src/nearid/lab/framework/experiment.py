@@ -230,6 +230,9 @@ class Experiment(Generic[P]):
     seeds_draw : str
         What seeds draw if they change neither data nor networks, such as folds. An interval over seeds then says
         nothing of other data. Empty if seeds draw data or train networks.
+    kept : sequence of str
+        Names of the views that claims need. They are small, and are stored with the result. Claims can then be tested
+        again on a stored result, and its cells reused.
     version : int
         Increased when a cell would return a different result than before, so that older cells are not reused.
     """
@@ -251,6 +254,7 @@ class Experiment(Generic[P]):
     ready: Callable[[P], None] = lambda parameters: None
     section: Section[P] = field(default_factory=Section)
     seeds_draw: str = ""
+    kept: Sequence[str] = ()
     version: int = 1
 
 
@@ -286,6 +290,7 @@ HOMES = {
     "cpc": "nearid.lab.papers.roeder.cpc:CPC",
     "diet": "nearid.lab.papers.reizinger.cross_entropy_tables:DIET",
     "supervised": "nearid.lab.papers.reizinger.cross_entropy_tables:SUPERVISED",
+    "cross-entropy-optimum": "nearid.lab.papers.reizinger.cross_entropy_optimum:CROSS_ENTROPY_OPTIMUM",
     "contrastive-sphere": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_SPHERE",
     "contrastive-box": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_BOX",
     "contrastive-marginals": "nearid.lab.papers.zimmermann.marginals:CONTRASTIVE_MARGINALS",
@@ -301,6 +306,7 @@ HOMES = {
     "trained-pairs": "nearid.lab.papers.nelson.trained_pairs:TRAINED_PAIRS",
     "others-networks": "nearid.lab.papers.nelson.others_networks:OTHERS_NETWORKS",
     "theorem-bounds": "nearid.lab.papers.nelson.theorem_bounds:THEOREM_BOUNDS",
+    "proof-steps": "nearid.lab.papers.nelson.proof_steps:PROOF_STEPS",
     "words": "nearid.lab.papers.roeder.words:WORDS",
     "gpt2-svcca": "nearid.lab.papers.roeder.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.lab.papers.zimmermann.ident3d:IDENT3D",

@@ -230,7 +230,7 @@ class ExperimentResult(Result):
         return dict(Counter(f.reused for f in self.cells if f.reused is not None))
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON data, without the views."""
+        """The result as JSON data, without the views that no claim needs."""
         e = self.experiment
         record = {
             "experiment": e.name,
@@ -249,6 +249,7 @@ class ExperimentResult(Result):
                     "parameters": as_dict(f.cell.parameters),
                     "scores": f.data["scores"],
                     "curves": f.data.get("curves", {}),
+                    **self._kept(f),
                     "seconds": round(f.seconds, 2),
                     "core_seconds": round(f.core_seconds, 2),
                     **({} if f.reused is None else {"reused": vars(f.reused)}),
@@ -264,6 +265,11 @@ class ExperimentResult(Result):
         }
         clean: dict[str, Any] = finite(record)
         return clean
+
+    def _kept(self, f: Finished) -> dict[str, Any]:
+        """The views of a cell that its experiment keeps, if there are any."""
+        views = {name: view for name, view in f.data.get("views", {}).items() if name in self.experiment.kept}
+        return {"views": views} if views else {}
 
     def _row(self, row: Row) -> dict[str, Any]:
         scores = {}

@@ -79,10 +79,18 @@ def reusable(path: Path, planned: Sequence[Cell]) -> Reusable:
     )
 
 
+def stored_data(kept: Mapping[str, Any]) -> CellData:
+    """What a result stores of a cell: scores, curves, and the views that claims need."""
+    data: CellData = {"scores": kept["scores"], "curves": kept["curves"]}
+    if "views" in kept:
+        data["views"] = kept["views"]
+    return data
+
+
 def _finished(cell: Cell, kept: Any, source: Reused) -> Finished | None:
     """A cell as it was stored; None if its entry is damaged."""
     try:
-        data: CellData = {"scores": kept["scores"], "curves": kept["curves"]}
+        data = stored_data(kept)
         if not is_cell_data(data):
             return None
         times = float(kept["seconds"]), float(kept.get("core_seconds", 0.0))

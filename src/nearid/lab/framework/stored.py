@@ -15,6 +15,7 @@ from nearid.lab.framework.cells import Cell, Finished, Reused, every_row
 from nearid.lab.framework.claims import Claim, Outcome, Status
 from nearid.lab.framework.experiment import Column, Experiment, Published, Row, experiment
 from nearid.lab.framework.result import ExperimentResult, Failed
+from nearid.lab.framework.reuse import stored_data
 from nearid.lab.framework.settings import changed, parameters_for
 
 
@@ -84,7 +85,7 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
     finished = [
         Finished(
             cell_of(cell),
-            {"scores": cell["scores"], "curves": cell["curves"]},
+            stored_data(cell),
             cell["seconds"],
             # Not stored by the first versions.
             cell.get("core_seconds", 0.0),

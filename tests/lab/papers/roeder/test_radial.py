@@ -8,7 +8,17 @@ import pytest
 
 from nearid.lab.framework.run import reproduce
 from nearid.lab.framework.settings import parameters_for
-from nearid.lab.papers.roeder.radial import RADIAL, Parameters, cell, classifier, draw, rows, transforms
+from nearid.lab.papers.roeder.radial import (
+    RADIAL,
+    Parameters,
+    cell,
+    classifier,
+    draw,
+    heads_agree,
+    pairs_of_classes,
+    rows,
+    transforms,
+)
 from nearid.lab.processes.classes import RadialClasses
 
 torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
@@ -68,6 +78,46 @@ def test_transforms_of_twins(rng):
     found = transforms((g, g @ np.linalg.inv(matrix).T), (f, f @ matrix))
     assert found["missing"] == 0 and found["r2_heads"] == pytest.approx(1) and found["r2_fitted"] == pytest.approx(1)
     assert found["disagreement"] < 1e-8 and found["condition"] >= np.linalg.cond(g - g.mean(axis=0)) * (1 - 1e-9)
+
+
+def twins(rng, noise=0.0):
+    f, g, matrix = rng.normal(size=(300, 2)), rng.normal(size=(12, 2)), np.array([[2.0, 0.5], [-1.0, 0.7]])
+    # The likelihoods see differences of g alone: a constant changes nothing.
+    other = g @ np.linalg.inv(matrix).T + [3.0, -1.0]
+    return (g, other + noise * rng.normal(size=g.shape)), (f, f @ matrix)
+
+
+def test_class_vectors_of_twins(rng):
+    found = heads_agree(*twins(rng))
+    assert found["r2_g"] == pytest.approx(1) and found["r2_g_features"] == pytest.approx(1)
+    heads, features = twins(rng)
+    # Without the transpose, and with vectors that are unrelated, it fails.
+    wrong = heads[0], (heads[0] - heads[0].mean(axis=0)) @ np.linalg.inv(np.array([[2.0, 0.5], [-1.0, 0.7]]))
+    assert heads_agree(wrong, features)["r2_g_features"] < 0.9 and heads_agree(wrong, features)["r2_g"] > 0.99
+    unrelated = heads_agree((heads[0], rng.normal(size=(12, 2))), features)
+    assert unrelated["r2_g"] < 0.6 and unrelated["r2_g_features"] < 0.6
+    assert heads_agree((heads[0][:3], heads[1][:3]), features) == {}
+
+
+def test_each_class_is_predicted_without_itself(rng):
+    heads, features = twins(rng, noise=0.3)
+    g, h = heads
+    errors = []
+    for k in range(len(g)):
+        others = np.arange(len(g)) != k
+        design = np.column_stack([g, np.ones(len(g))])
+        errors.append(h[k] - design[k] @ np.linalg.lstsq(design[others], h[others])[0])
+    expected = 1 - np.sum(np.square(errors)) / np.sum((h - h.mean(axis=0)) ** 2)
+    assert heads_agree(heads, features)["r2_g"] == pytest.approx(expected)
+
+
+def test_pairs_that_are_ill_conditioned_enlarge_errors(rng):
+    exact = pairs_of_classes(*twins(rng))
+    assert exact["r2_well"] == pytest.approx(1) and exact["r2_ill"] == pytest.approx(1)
+    found = pairs_of_classes(*twins(rng, noise=0.02))
+    assert found["r2_well"] > 0.9 and found["r2_ill"] < found["r2_well"] - 0.1
+    heads, features = twins(rng)
+    assert pairs_of_classes((heads[0][:2], heads[1][:2]), features) == {}
 
 
 def test_runs_become_alike_while_they_learn(tmp_path):

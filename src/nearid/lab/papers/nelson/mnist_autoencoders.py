@@ -415,6 +415,7 @@ MNIST_AUTOENCODERS = Experiment(
     claims=CLAIMS,
     curves=(Axes("loss", "Loss during training", "steps", "mean squared error of a pixel"),),
     figures=figures,
+    kept=("errors", "quantiles"),
     datasets=lambda p: ("mnist",),
     # 2: clipping, largest errors and bounds.
     version=2,

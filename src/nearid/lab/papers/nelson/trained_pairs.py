@@ -224,6 +224,7 @@ TRAINED_PAIRS = Experiment(
         Axes("gpt_loss", "Training of the GPTs", "steps", "cross-entropy of the next word"),
     ),
     figures=figures,
+    kept=("layers",),
     requires={"torch": "lab", "PIL": "lab"},
     section=sections.TRAINED_PAIRS,
     datasets=lambda p: ("cifar10",) if p.kind == "mae" else ("wikitext2",),

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.geometry.diversity import affine_generator, quadratic_generator
-from nearid.lab.framework.experiment import CellData
+from nearid.lab.framework.experiment import CellData, Curve
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.reizinger.cross_entropy_scores import (
@@ -141,12 +141,19 @@ class Held:
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
-    """Train a classifier of instances or of classes, and compare it with the process.
+    """Train a classifier of instances or of classes, and compare it with the process."""
+    import torch
+
+    model, held, curves = classifier(p, seed, folder)
+    with torch.no_grad():
+        return {"scores": scores_of(p, model, held), "curves": curves, "views": views_of(p, model, held)}
+
+
+def classifier(p: Parameters, seed: int, folder: Path) -> tuple[CrossEntropy, Held, dict[str, Curve]]:
+    """A classifier that has been trained, the rows to judge it by, and the curves of its training.
 
     Both kinds of W meet the same process, start and batches at the same seed.
     """
-    import torch
-
     from nearid.lab.models.encoders import mlp
     from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import seeded
@@ -192,12 +199,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             normalise_weights=p.normalise,
         )
     curves = trained(model, batches, p, start, folder, score=score, optimiser=p.optimiser, device="auto")
-    with torch.no_grad():
-        return {
-            "scores": scores_of(p, model.cpu(), held),
-            "curves": curves,
-            "views": views_of(p, model, held),
-        }
+    return model.cpu(), held, curves
 
 
 def learned(model: CrossEntropy, held: Held) -> tuple[Floats, Floats]:
