@@ -20,7 +20,7 @@ class Web:
         self.address = ""
 
     def fail(self, fault: str, times: int = 10**9) -> None:
-        """Fail the next requests: "error", "cut", "silent", "whole" (no ranges), "forbidden"."""
+        """Fail the next requests: "error", "cut", "silent", "trickle" (20 bytes a second), "whole", "forbidden"."""
         self.fault, self.left = fault, times
         self.requests.clear()
 
@@ -64,6 +64,9 @@ def serving(folder: Path) -> Iterator[Web]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             body = body[: len(body) // 2] if fault == "cut" else body
+            while fault == "trickle" and body and not stopped.wait(0.05):
+                self.wfile.write(body[:1])
+                body = body[1:]
             web.sent += len(body)
             self.wfile.write(body)
             if fault == "cut":

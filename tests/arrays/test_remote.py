@@ -163,7 +163,7 @@ def test_a_change_while_reading_is_an_error(web: Web, folder: Path, memory: str,
         chunked.read(0, 10)
 
 
-@pytest.mark.parametrize("fault", ["error", "cut", "silent"])
+@pytest.mark.parametrize("fault", ["error", "cut", "silent", "trickle"])
 def test_a_failing_server_is_a_sentence_after_three_attempts(web: Web, hurried: None, fault: str) -> None:
     rows = open_rows(f"{web.address}/x.npy?key={SECRET}")
     web.fail(fault)
@@ -176,7 +176,7 @@ def test_a_failing_server_is_a_sentence_after_three_attempts(web: Web, hurried: 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_server_that_recovers_gives_the_same_rows(web: Web, hurried: None, numbers: np.ndarray, name: str) -> None:
     rows = open_rows(f"{web.address}/{name}")
-    for fault in ("error", "cut", "silent"):
+    for fault in ("error", "cut", "silent", "trickle"):
         web.fail(fault, times=1)
         np.testing.assert_array_equal(rows.read(0, 3000), numbers)
 

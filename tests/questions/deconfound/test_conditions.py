@@ -27,6 +27,15 @@ def fitted(x, names, most=None, **options):
     return d, fit_conditions(d, Moments.of(x), plan, LOCAL, silent, Timer().stage)
 
 
+def test_a_sample_that_does_not_fit_the_memory_is_refused(x, monkeypatch):
+    monkeypatch.setattr("nearid.base.limits.available_memory", lambda: 20_000)
+    assert fitted(x, ("pca",), most=500)[1].rows == 500
+    with pytest.raises(
+        InputError, match=r"Fitting to 600 rows of embedding needs 21.6 kB .* with fit_rows \(--fit-rows\)"
+    ):
+        fitted(x, ("pca",), most=600)
+
+
 def test_all_four(x):
     d, found = fitted(x, ("base", "pca", "random", "ica"))
     views = {name: ComponentRows(d.rows, c).take(np.arange(2000)) for name, c in found.conditions.items()}

@@ -71,7 +71,7 @@ def small_files():
     signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.parametrize("form", ["npy", "safetensors", "zarr"])
+@pytest.mark.parametrize("form", ["npy", "safetensors", "zarr", "parquet"])
 def test_a_full_disk_leaves_nothing(tmp_path, rng, small_files, form):
     x = rng.normal(size=(4000, 4)).astype(np.float32)
     small_files(20_000)

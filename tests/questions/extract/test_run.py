@@ -35,7 +35,7 @@ def plain(net, pixels):
     return found
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors", None])
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors", "parquet", None])
 def test_every_layer_as_a_plain_forward_pass_has_it(net, pixels, tmp_path, form):
     net.train()
     net.stage.eval()

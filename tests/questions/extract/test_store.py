@@ -45,7 +45,7 @@ def stopped(out, data, **options):
     return model
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors", "parquet"])
 def test_a_part_that_lacks_its_end_alone_is_of_its_own_data(tmp_path, monkeypatch, form):
     model, options = nn.Linear(4, 3), {"out": tmp_path / "out", "format": form}
     ready = store.Part.finish
@@ -183,7 +183,7 @@ def tokens(model, out=None, **options):
     return extract(model, TOKENS, **given)
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors", "parquet"])
 @pytest.mark.parametrize("ids", [None, [f"text {at}" for at in range(8)]], ids=["numbers", "text"])
 def test_the_input_of_every_token_is_written_and_kept_when_a_run_goes_on(tmp_path, contents, form, ids):
     torch.manual_seed(3)

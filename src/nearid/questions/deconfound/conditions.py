@@ -13,6 +13,7 @@ import numpy as np
 from nearid.arrays import Rows
 from nearid.arrays.memory import MemoryRows
 from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.folds import row_moments
@@ -229,6 +230,9 @@ def fit_conditions(
     with timed("whitening"):
         places = sample(design, plan.fit_rows, seed)
         if places is not None:
+            size = len(places) * rows.shape[1] * rows.dtype.itemsize
+            advice = "Draw fewer with fit_rows (--fit-rows)."
+            check_memory(f"Fitting to {len(places):,} rows of {rows.name}", size, advice)
             rows = MemoryRows(rows.name, rows.take(places))
             moments, _ = row_moments(rows, engine=engine)
         if "pca" in names or "random" in names:
