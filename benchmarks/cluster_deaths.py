@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import itertools
 import json
 import os
 import signal
@@ -56,6 +57,8 @@ TASKS = {
 # Seconds after which a trial is a hang, and in which processes must start.
 HANG, START = 60, 90
 ROWS = 12_000
+# Trials of a kind of harm before those of the next kind.
+AT_A_TIME = 5
 
 
 def command(name: str, folder: Path, out: Path, engine: str) -> list[str]:
@@ -310,13 +313,13 @@ def ending(harm: str, name: str, code: int | None, said: str, printed: str, out:
     return "right" if same else "other figures"
 
 
-def trials(harm: str, kinds: list[str], count: int, data: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pass and the ending of every trial."""
+def trials(harm: str, kinds: list[str], numbers: range, data: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the pass and the ending of some trials."""
     with ExitStack() as stack:
         running: Processes | None = None
         forks = Forks()
         stack.callback(forks.stop)
-        for number in range(count):
+        for number in numbers:
             kind = kinds[number % len(kinds)]
             if harm == "own":
                 yield kind, trial(harm, kind, number // len(kinds), data, "dask", 0, forks)
@@ -367,14 +370,15 @@ def main() -> None:
         data = Path(folder) / "data"
         data.mkdir()
         prepare(data)
-        for harm in options.harms.split(","):
-            ends: Counter[str] = Counter()
-            of: Counter[str] = Counter()
-            for kind, end in trials(harm, options.passes.split(","), options.trials, data, Path(folder)):
-                ends[end] += 1
-                of[kind] += 1
-                counts = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-                print(f"{harm}: {sum(ends.values())} trials ({dict(of)}), {counts}", flush=True)
+        harms, kinds, every = options.harms.split(","), options.passes.split(","), range(options.trials)
+        ends, of = ({harm: Counter[str]() for harm in harms} for _ in range(2))
+        # A few of each kind in turn, so that a run that is ended early has trials of all kinds.
+        for low, harm in itertools.product(every[::AT_A_TIME], harms):
+            for kind, end in trials(harm, kinds, every[low : low + AT_A_TIME], data, Path(folder)):
+                ends[harm][end] += 1
+                of[harm][kind] += 1
+                counts = ", ".join(f"{count} {end}" for end, count in ends[harm].most_common())
+                print(f"{harm}: {ends[harm].total()} trials ({dict(of[harm])}), {counts}", flush=True)
 
 
 if __name__ == "__main__":

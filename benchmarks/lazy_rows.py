@@ -83,7 +83,7 @@ class LazyRows(Rows):
 
 
 def place_of(number: int) -> tuple[int, int, np.float32]:
-    """Return where a stretch begins among the drawn rows, and in the noise, and its factor (0.9 to 1.1, or negative)."""
+    """Return where a stretch begins among the drawn rows and in the noise, and its factor: 0.9 to 1.1, or negative."""
     rng = np.random.Generator(np.random.Philox(key=number))
     place, other = rng.integers(DRAWN, size=2).tolist()
     return place, other, np.float32(rng.uniform(0.9, 1.1) * rng.choice([-1, 1]))

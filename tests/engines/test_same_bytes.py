@@ -255,6 +255,27 @@ def test_a_worker_killed_while_components_are_written_leaves_nothing_half_writte
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize("pass_", ["moments", "errors"])
+def test_a_scheduler_killed_in_a_pass_of_compare_is_told(processes, files, monkeypatch, capfd, pass_):
+    monkeypatch.setattr(room, "ANSWER", 3)
+
+    def stage(name, steps):
+        count = 0
+
+        def tick(note=""):
+            nonlocal count
+            count += 1
+            if (name, count) == (pass_, 3):
+                processes.scheduler.kill()
+
+        return tick
+
+    with pytest.raises(EngineError, match="no longer answers"):
+        compared(files, processes.address, stage)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.timeout(240)
 def test_a_scheduler_killed_while_components_are_written_leaves_nothing(processes, rng, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(room, "ANSWER", 3)
     x = rng.laplace(size=(20_000, 4))
