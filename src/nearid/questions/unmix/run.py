@@ -27,6 +27,7 @@ from nearid.engines.local import open_engine
 from nearid.ica.fit import with_options
 from nearid.ica.model import (
     ABOUT,
+    CHECKPOINT,
     NUMBERS,
     check_size,
     describe,
@@ -54,7 +55,7 @@ else:
 # A fit can be continued with another tol or more passes, but these options must be the same.
 FIXED = ("n_components", "whiten", "contrast", "starts", "dtype", "random_state")
 # Format 1 was that of a single start.
-CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "2"
+CHECKPOINT_FORMAT = "2"
 STAGES = ("climb", "fixed point", "descend")
 # Upper limit of passes; no fit makes so many.
 MOST_PASSES = 1_000_000
