@@ -104,6 +104,13 @@ class TestColumns:
         with pytest.raises(InputError, match="Did you mean 'well'"):
             open_rows(source, blocks="wel")
 
+    @pytest.mark.parametrize("given", ["wels.csv", "wels.csv:well"])
+    def test_a_file_that_is_missing_names_those_like_it(self, source, tmp_path, monkeypatch, given):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "wells.csv").write_text("well\na\n")
+        with pytest.raises(InputError, match=r"no file of this name\. Did you mean 'wells.csv'"):
+            open_rows(source, blocks=given)
+
     def test_columns_are_found_after_features_were_chosen(self, source):
         rows = open_rows(source, exclude="1") if open_rows(source).columns is None else open_rows(source, features="a")
         (blocked,), looked_for = open_blocks("well", [rows])

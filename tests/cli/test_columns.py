@@ -60,7 +60,7 @@ def test_metadata_are_told_and_left_out(run, command):
     if command not in FIXED:
         found = json.loads(run(*args).stdout)
         (told,) = [a["message"] for a in found["alerts"] if a["code"] == "metadata_columns"]
-        left_out = command == "deconfound"
+        left_out = command in ("deconfound", "unmix")
         assert ("left out: 'cell_id'" if left_out else "--exclude cell_id,site)") in told
     for chosen in (("--exclude", "cell_id,site"), ("--features", "f?")):
         done = run(*args, *chosen)
@@ -71,14 +71,19 @@ def test_metadata_are_told_and_left_out(run, command):
 
 
 def test_unmix_and_apply(run):
-    done = run("unmix", "x.csv", "-o", "all", "--json")
+    done = run("unmix", "x.csv", "-o", "measured", "--json")
     (alert,) = [a for a in json.loads(done.stdout)["alerts"] if a["code"] == "metadata_columns"]
-    assert done.exit_code == 0 and "--exclude cell_id,site" in alert["message"]
+    assert done.exit_code == 0 and "left out: 'cell_id'" in alert["message"] and "'site'" in alert["message"]
+    assert run("unmix", "x.csv", "-o", "all", "--features", "*").exit_code == 0
     done = run("unmix", "x.csv", "-o", "model", "--exclude", "cell_id,site", "--json")
     assert done.exit_code == 0 and "metadata_columns" not in done.stdout
     done = run("apply", "model", "x.csv", "-o", "s.npy", "--features", "f*")
     assert done.exit_code == 0
     np.testing.assert_array_equal(np.load("s.npy"), np.load("model/components.npy"))
-    done = run("apply", "model", "x.csv", "-o", "t.npy")
-    assert "Leave out the other columns: exclude='cell_id,site' (--exclude cell_id,site)" in str(done.exception)
-    assert run("apply", "model", "x.csv", "-o", "t.npy", "--exclude", "cell_id,site").exit_code == 0
+    np.testing.assert_array_equal(np.load("s.npy"), np.load("measured/components.npy"))
+    assert np.load("all/components.npy").shape[1] == np.load("s.npy").shape[1] + 2
+    # The columns of the fit are chosen by name from a table that has more.
+    assert run("apply", "model", "x.csv", "-o", "t.npy").exit_code == 0
+    np.testing.assert_array_equal(np.load("t.npy"), np.load("s.npy"))
+    done = run("apply", "all", "x.csv", "-o", "v.npy", "--exclude", "site")
+    assert done.exit_code != 0 and "columns, but the fit used" in str(done.exception)

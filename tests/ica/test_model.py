@@ -248,12 +248,23 @@ def test_a_description_that_is_none(folder, text, words):
 
 
 def test_what_is_no_model_folder(folder, tmp_path):
-    with pytest.raises(InputError, match="does not exist, but a model is a folder"):
+    with pytest.raises(InputError, match=f"There is no folder .*missing, .*Models beside it: {folder.name}"):
         ICA.load(tmp_path / "missing")
+    with pytest.raises(InputError, match=f"Did you mean {folder}"):
+        ICA.load(folder.with_name(f"{folder.name}l"))
+    with pytest.raises(InputError, match=r"There is no model .*: the folder .*nowhere does not exist"):
+        ICA.load(tmp_path / "nowhere" / "model")
     with pytest.raises(InputError, match="is a file, but a model is a folder"):
         ICA.load(folder / "model.json")
-    with pytest.raises(InputError, match="no finished model"):
+    with pytest.raises(InputError, match=f"is not a model: .*Models in it: {folder}"):
         ICA.load(tmp_path)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputError, match=r"is not a model: .*`nearid unmix X -o FOLDER`"):
+        ICA.load(empty)
+    (empty / "checkpoint.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="is not finished: run the same `nearid unmix` again"):
+        ICA.load(empty)
     (folder / "model.safetensors").unlink()
     with pytest.raises(InputError, match=r"no model\.safetensors"):
         ICA.load(folder)

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from nearid.arrays.memory import is_a, is_count, labels
 from nearid.arrays.names import few, nearest
 from nearid.arrays.pair import as_levels_of, pair_rows
 from nearid.arrays.paths import format_at, is_there, known_format, name_of, place_of, split_key, whole
-from nearid.arrays.reading import reached
+from nearid.arrays.reading import near_files, reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import Columns, notes_without
 from nearid.base.errors import InputError
@@ -71,12 +73,24 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
             # Features come last, because there may be thousands of them.
             names = sorted(dict.fromkeys(name for known, _ in held for name in known), key=features.__contains__)
             among = " or ".join(each.name for each in rows)
+            file = _near_file(blocks)
             raise InputError(
-                f"{among} has no column {blocks!r} to use as blocks, and there is no file of this name. "
+                f"{among} has no column {blocks!r} to use as blocks, and there is no file of this name.{file} "
                 + (f"Columns: {few(map(repr, names))}. {_like(blocks, names)}" if names else _advice())
             )
     in_file = isinstance(blocks, str | os.PathLike)
     return [_labelled(bare[0], _in_file(blocks) if in_file else blocks, in_file=in_file), *bare[1:]]
+
+
+def _near_file(blocks: str) -> str:
+    """Return a question that names files with nearly the name of FILE or FILE:COLUMN; empty for none."""
+    for text in dict.fromkeys((blocks, blocks.rpartition(":")[0])):
+        place = place_of(text) if text else None
+        if isinstance(place, Path) and place.parent.is_dir():
+            with suppress(OSError):
+                if hint := near_files(place):
+                    return hint
+    return ""
 
 
 def _like(wanted: str, names: list[str]) -> str:

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -191,6 +191,36 @@ def metadata_alerts(rows: Rows) -> list[Alert]:
     if column is not None and rows.ids is None and rows.columns is not None:
         message += f" If {column!r} holds the ids of the rows: ids={column!r} (--ids {shlex.quote(column)})."
     return [Alert("metadata_columns", message)]
+
+
+def without_suspects(rows: Rows, more: Mapping[str, str] | None = None) -> tuple[np.ndarray | None, list[Alert]]:
+    """Return the places of the columns of a table that do not look like metadata, and an alert that lists the others.
+
+    None instead of the places means all columns: nothing looks like metadata, or everything does.
+
+    Parameters
+    ----------
+    more : mapping of str to str, optional
+        Further columns to leave out, with the reasons. The alert lists them first, because names are plain to see.
+    """
+    if not rows.is_table:
+        return None, []
+    more = more or {}
+    names = column_names(rows)
+    reasons = {name: "its name" for name in names if name.startswith(ABOUT)}
+    reasons |= {suspect.name: suspect.reason for suspect in suspects(rows)}
+    for name, reason in more.items():
+        reasons[name] = ", ".join(filter(None, [reasons.get(name), reason]))
+    kept = [at for at, name in enumerate(names) if name not in reasons]
+    if not reasons or not kept:
+        return None, []
+    listed = sorted((name for name in names if name in reasons), key=lambda name: name not in more)
+    described = few(f"{name!r} ({reasons[name]})" for name in listed)
+    message = (
+        f"Columns of {rows.name} that look like metadata are left out: {described}. To use all numeric columns: "
+        "features='*' (--features '*')."
+    )
+    return np.array(kept), [Alert("metadata_columns", message)]
 
 
 def row_names(table: Columns) -> str | None:

@@ -42,9 +42,14 @@ def missing(path: Path) -> InputError:
     if not path.parent.is_dir():
         return InputError(f"There is no file {shown(path)}: the folder {path.parent} does not exist.")
     with reached(path.parent):
-        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = near_files(path)
     return InputError(f"There is no file named {path.name!r} in {path.parent.resolve()}.{hint}")
+
+
+def near_files(path: Path) -> str:
+    """Return a question that names the files with nearly the name of one that does not exist; empty for none."""
+    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 @contextmanager

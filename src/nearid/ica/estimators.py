@@ -18,7 +18,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.metadata import metadata_alerts, typed_exclude
+from nearid.arrays.derived import SelectedColumns
+from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.rows import single_rows
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
@@ -194,11 +195,11 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self._name_columns(rows.columns)
             for alert in metadata_alerts(rows):
                 warnings.warn(alert.message, MetadataWarning, stacklevel=3)
-        elif rows.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"{rows.name} has {rows.shape[1]} columns, but the fit used {self.n_features_in_}.{self._advice(rows)}"
-            )
-        elif rows.columns is not None and hasattr(self, "feature_names_in_"):
+        else:
+            rows = self._fitted_columns(rows)
+        if rows.shape[1] != self.n_features_in_:
+            raise InputError(f"{rows.name} has {rows.shape[1]} columns, but the fit used {self.n_features_in_}.")
+        if rows.columns is not None and hasattr(self, "feature_names_in_"):
             for at, (here, fitted) in enumerate(zip(rows.columns, self.feature_names_in_, strict=True)):
                 if here != fitted:
                     raise InputError(
@@ -207,12 +208,13 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     )
         return rows
 
-    def _advice(self, rows: Rows) -> str:
-        """Return what to type if a table has the fitted columns and further ones."""
-        more = [name for name in rows.columns or () if name not in getattr(self, "feature_names_in_", ())]
-        if not more or len(more) != rows.shape[1] - self.n_features_in_:
-            return ""
-        return f" Leave out the other columns: {typed_exclude(more)}."
+    def _fitted_columns(self, rows: Rows) -> Rows:
+        """Return the columns of the fit if the rows are a table that has them and others."""
+        names = rows.columns or ()
+        fitted = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        if not fitted or len(names) <= len(fitted) or not set(fitted) <= set(names):
+            return rows
+        return SelectedColumns(rows, np.array([names.index(name) for name in fitted]))
 
     def _name_columns(self, names: Sequence[str] | None) -> None:
         """Store the names of the columns if there are any, as scikit-learn does for DataFrames."""
@@ -371,6 +373,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         *,
         drop_nonfinite: bool = False,
         recorded: Mapping[str, Any] | None = None,
+        alerts: Sequence[Alert] | None = None,
         resume: Checkpoint | None = None,
         keep: Callable[[Checkpoint], object] | None = None,
         tick: Callable[[], object] | None = None,
@@ -385,6 +388,8 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             Description of the rows by `nearid.ica.model.describe`.
         recorded : mapping, optional
             Options of `RECORDED` that selected the rows, for the provenance.
+        alerts : sequence of Alert, optional
+            Alerts about the columns. Default: those of columns that look like metadata.
         drop_nonfinite, resume, keep, tick
             See `nearid.ica.fit.fit_ica`.
         engine : {"local", "dask"}, address or Engine, optional
@@ -418,11 +423,12 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         self.n_iter_, self.kappa_ = len(self.gradients_), unmixing.kappa
         self.variances_ = unmixing.whitener.variances
         self._set_map(unmixing.mean, unmixing.components, unmixing.mixing, unmixing.whitener.rank)
-        alerts = (*unmixing.diagnostics.alerts, *seen.alerts)
-        for alert in alerts:
+        fit_alerts = (*unmixing.diagnostics.alerts, *seen.alerts)
+        for alert in fit_alerts:
             warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)
         notes = (Alert("input", note) for note in rows.notes)
-        told = (*notes, *metadata_alerts(rows), *alerts)
+        about_columns = metadata_alerts(rows) if alerts is None else alerts
+        told = (*notes, *about_columns, *fit_alerts)
         self.diagnostics_ = replace(unmixing.diagnostics, alerts=told, kurtosis=seen.kurtosis)
         self.recurrence_, self.agreement_ = self.diagnostics_.recurrence, self.diagnostics_.agreement
         return self

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ import numpy as np
 
 from nearid import __version__
 from nearid.arrays import Rows
+from nearid.arrays.names import few
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import BLOCK, digest
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, near_names
 from nearid.base.files import check_parent, replacing, write_text
 from nearid.base.jsonable import plain
 from nearid.base.limits import check_memory, readable
@@ -27,7 +29,9 @@ from nearid.ica.diagnostics import Diagnostics
 from nearid.moments import Floats
 
 FORMAT, KIND = 2, "ica"
-ABOUT, NUMBERS = "model.json", "model.safetensors"
+# The kind of a model of `nearid deconfound`, which is a folder with the same files.
+CLEANING = "cleaning"
+ABOUT, NUMBERS, CHECKPOINT = "model.json", "model.safetensors", "checkpoint.safetensors"
 # A description holds a few numbers per component. A larger file is not a description.
 LARGEST_ABOUT = 64 << 20
 # Maximum size of a header with a few tensors and some text.
@@ -187,15 +191,15 @@ def describing_ica(folder: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(f"{folder} has a {ABOUT} that does not describe an ICA: {error}. Fit again.") from None
 
 
+def check_model(folder: Path) -> None:
+    """Raise an error if a place is not the model of an unmixing; the numbers are not read."""
+    _about(folder)
+
+
 def _about(folder: Path) -> dict[str, Any]:
     path = folder / ABOUT
-    if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{folder} {what}, but a model is a folder. Write one with `nearid unmix X -o FOLDER`.")
     if not path.is_file():
-        raise InputError(
-            f"{folder} holds no finished model: it has no file {ABOUT}. Let `nearid unmix` run until it ends."
-        )
+        raise _no_model(folder)
     if path.stat().st_size > LARGEST_ABOUT:
         raise InputError(f"{path} is too large for the description of a model. Copy it again, or fit again.")
     try:
@@ -203,6 +207,11 @@ def _about(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a whole JSON file: {error}. Copy it again, or fit again.") from None
     version = about.get("format") if isinstance(about, dict) else None
+    if version is not None and about.get("kind") == CLEANING:
+        raise InputError(
+            f"{folder} is a model of `nearid deconfound -o`, which cleans rows, but a model of `nearid unmix` is "
+            f"expected. To clean other rows: nearid apply {shlex.quote(os.fspath(folder))} X -o OUT."
+        )
     if type(version) is not int or about.get("kind") != KIND:
         raise InputError(f"{path} does not describe a model. Give a folder that `nearid unmix` wrote.")
     if version not in (1, FORMAT):
@@ -221,6 +230,36 @@ def _about(folder: Path) -> dict[str, Any]:
         if type(parts.get(part)) is not kind:
             raise InputError(f"The entry {part!r} of {path} is missing or damaged. Copy it again, or fit again.")
     return dict(about)
+
+
+def _no_model(folder: Path) -> InputError:
+    """Return the error for a place without a model, which names the models near it."""
+    written = "`nearid unmix X -o FOLDER` and `nearid deconfound X -o TABLE` write models."
+    if folder.is_dir():
+        if (folder / CHECKPOINT).is_file():
+            return InputError(f"The fit in {folder} is not finished: run the same `nearid unmix` again to continue it.")
+        inside = [str(folder / name) for name in _models_in(folder)]
+        hint = f"Models in it: {few(inside)}." if inside else written
+        return InputError(f"The folder {folder} is not a model: it has no file {ABOUT}. {hint}")
+    if folder.exists():
+        what = f"{folder} is a file, but a model is a folder."
+    elif not folder.parent.is_dir():
+        return InputError(f"There is no model {folder}: the folder {folder.parent} does not exist.")
+    else:
+        what = f"There is no folder {folder}, but a model is expected."
+    beside = _models_in(folder.parent)
+    near = near_names(folder.name, beside) or [name for name in beside if name.startswith(folder.stem)]
+    if near:
+        return InputError(f"{what} Did you mean {' or '.join(str(folder.parent / name) for name in near)}?")
+    return InputError(f"{what} {f'Models beside it: {few(beside)}.' if beside else written}")
+
+
+def _models_in(folder: Path) -> list[str]:
+    """Return the names of the models in a folder."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if (entry / ABOUT).is_file())
+    except OSError:
+        return []
 
 
 def _from_first_format(about: dict[str, Any]) -> dict[str, Any]:

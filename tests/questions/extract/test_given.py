@@ -26,6 +26,8 @@ def folder(tmp_path, monkeypatch):
     blocks = {f"bert.encoder.layer.{k}.output.dense.weight": np.ones((2, 2)) for k in range(2)}
     save_file({**blocks, "cls.bias": np.ones(2)}, tmp_path / "bert" / "model.safetensors")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "mine" / "own").mkdir(parents=True)
+    (tmp_path / "mine" / "own" / "config.json").write_text("{}")
     for name in ("w.pt", "net.onnx", "notes.txt", "my_makers.py"):
         (tmp_path / name).touch()
     return tmp_path
@@ -61,6 +63,7 @@ REFUSED = [
     ("./nowhere", {}, "There is no file or folder ./nowhere.$"),
     ("./brt", {}, "There is no file or folder ./brt. Did you mean bert"),
     ("beert", {}, "There is no folder beert. Did you mean bert"),
+    ("mine/roberta", {}, r"There is no folder mine/roberta\. Models in mine: own\. A model on the hub has"),
 ]
 
 

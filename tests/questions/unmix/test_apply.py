@@ -47,9 +47,10 @@ def test_zarr_and_ids(nearid, fitted, tmp_path):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["none", "new.npy", "-o", "s.npy"], "none does not exist, but a model is a folder"),
+        (["none", "new.npy", "-o", "s.npy"], "There is no folder none, but a model is expected"),
         (["model/model.json", "new.npy", "-o", "s.npy"], "is a file, but a model is a folder"),
-        (["empty", "new.npy", "-o", "s.npy"], "no finished model"),
+        (["modle", "new.npy", "-o", "s.npy"], "There is no folder modle, but a model is expected. Did you mean model?"),
+        (["empty", "new.npy", "-o", "s.npy"], "The folder empty is not a model: it has no file model.json"),
         (["damaged", "new.npy", "-o", "s.npy"], "not a whole JSON file"),
         (["model", "missing.npy", "-o", "s.npy"], "There is no file named 'missing.npy'"),
         (["model", "new.npy", "-o", "s.csv"], "Rows are written as .npy"),

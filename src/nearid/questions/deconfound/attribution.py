@@ -70,11 +70,6 @@ class Attribution:
         """Components that follow the label in one batch as in another, and are not technical."""
         return np.asarray(significant(self.label_p) & ~self.technical)
 
-    def take(self, which: np.ndarray) -> Attribution:
-        """Of some components."""
-        batch, label, batch_p, label_p = (a[which] for a in (self.batch, self.label, self.batch_p, self.label_p))
-        return Attribution(batch, label, batch_p, label_p, self.label_free)
-
     @property
     def kinds(self) -> list[str]:
         """Of each component: "technical", "biological" or "neither"."""

@@ -28,12 +28,12 @@ from nearid.base.files import check_target, local_path, refuse_source, replacing
 from nearid.base.limits import check_memory
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
-from nearid.ica.model import ABOUT, NUMBERS, make_folder, packed, read_tensors, sizes, write_bytes
+from nearid.ica.model import ABOUT, CLEANING, NUMBERS, make_folder, packed, read_tensors, sizes, write_bytes
 from nearid.ica.stream import Affine, check_output, write_mapped
 from nearid.moments import Floats
 from nearid.questions.deconfound.cleaning import Cleaner
 
-KIND, FORMAT = "cleaning", 1
+FORMAT = 1
 SHAPES = {"mean": "p", "components": "kp", "mixing": "pk"}
 TABLES = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 # Entry of obsm that the cleaned rows get.
@@ -247,7 +247,7 @@ def write_model(folder: Path, cleaner: Cleaner, columns: tuple[str, ...] | None,
     data = packed(tensors)
     about = {
         "format": FORMAT,
-        "kind": KIND,
+        "kind": CLEANING,
         "dropped": cleaner.dropped.tolist(),
         "columns": None if columns is None else list(columns),
         "key": provenance["options"]["key"],
@@ -269,7 +269,7 @@ def is_cleaning(folder: Path) -> bool:
         about = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(about, dict) and about.get("kind") == KIND
+    return isinstance(about, dict) and about.get("kind") == CLEANING
 
 
 def read_cleaning(folder: Path) -> tuple[Affine, tuple[str, ...] | None, str | None]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from nearid.arrays import Rows
-from nearid.arrays.metadata import column_names, suspects
+from nearid.arrays.metadata import column_names, without_suspects
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
@@ -57,23 +57,7 @@ def without_metadata(
     """
     if not rows.is_table:
         return None, []
-    reasons = {suspect.name: suspect.reason for suspect in suspects(rows)}
-    constant = constant_columns(rows, batches, blocks, groups)
-    for name, within in constant.items():
-        reasons[name] = ", ".join(filter(None, [reasons.get(name), within]))
-    names = column_names(rows)
-    kept = [at for at, name in enumerate(names) if name not in reasons]
-    if not reasons or not kept:
-        return None, []
-    # Names alone are plain to see, so they come last where the list is cut.
-    listed = sorted((name for name in names if name in reasons), key=lambda name: name not in constant)
-    described = few(f"{name!r} ({reasons[name]})" for name in listed)
-    alert = Alert(
-        "metadata_columns",
-        f"Columns of {rows.name} that look like metadata are left out: {described}. To use all numeric columns: "
-        "features='*' (--features '*').",
-    )
-    return np.array(kept), [alert]
+    return without_suspects(rows, constant_columns(rows, batches, blocks, groups))
 
 
 class Usable(NamedTuple):

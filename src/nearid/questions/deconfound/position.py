@@ -47,10 +47,6 @@ class PositionShares:
     wells: int
     of_controls: bool
 
-    def take(self, which: np.ndarray) -> PositionShares:
-        """Of some components."""
-        return PositionShares(self.share[which], self.p[which], self.wells, self.of_controls)
-
     @property
     def mean(self) -> float:
         """Mean over components."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from nearid.arrays.formats.registry import format_of, suffixes
-from nearid.arrays.names import is_exact, nearest, split_part
+from nearid.arrays.names import few, is_exact, nearest, split_part
 from nearid.arrays.paths import open_contents
 from nearid.base.errors import InputError, near_names
 from nearid.base.files import local_path
@@ -112,7 +112,10 @@ def _near_folders(place: Path) -> str:
     except OSError:
         return ""
     near = near_names(place.name, beside, cutoff=0.8)
-    return f" Did you mean {' or '.join(str(place.parent / name) for name in near)}?" if near else ""
+    if near:
+        return f" Did you mean {' or '.join(str(place.parent / name) for name in near)}?"
+    # OWNER/MODEL of the hub is not meant if the folder OWNER holds models.
+    return f" Models in {place.parent}: {few(beside)}." if beside and place.parent != Path() else ""
 
 
 def is_factory(model: str) -> bool:

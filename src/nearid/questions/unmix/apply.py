@@ -69,15 +69,19 @@ def apply(
     from nearid.arrays.rows import single_rows
     from nearid.base.progress import reporting
     from nearid.base.streams import say
+    from nearid.ica.model import check_model
     from nearid.ica.stream import check_output, refuse_input
     from nearid.questions.deconfound.cleaned import is_cleaning
-    from nearid.questions.unmix.result import ICA
 
     if is_cleaning(model):
         _clean(model, source, out, inverse=inverse, key=key, overwrite=overwrite, engine=engine, quiet=quiet)
         return
+    check_model(model)
     check_output(out, overwrite=overwrite)
     refuse_input(out, source)
+    # This loads scikit-learn, which takes seconds.
+    from nearid.questions.unmix.result import ICA
+
     fitted = ICA.load(model)
     with single_rows():
         rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)

@@ -15,7 +15,10 @@ import numpy as np
 
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.blocks import recorded as recorded_blocks
+from nearid.arrays.derived import SelectedColumns
 from nearid.arrays.formats.registry import suffixes, writable
+from nearid.arrays.metadata import without_suspects
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
 from nearid.base.options import Bound, Count, Seed, as_given, checked
@@ -27,6 +30,7 @@ from nearid.engines.local import open_engine
 from nearid.ica.fit import with_options
 from nearid.ica.model import (
     ABOUT,
+    CHECKPOINT,
     NUMBERS,
     check_size,
     describe,
@@ -54,7 +58,7 @@ else:
 # A fit can be continued with another tol or more passes, but these options must be the same.
 FIXED = ("n_components", "whiten", "contrast", "starts", "dtype", "random_state")
 # Format 1 was that of a single start.
-CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "2"
+CHECKPOINT_FORMAT = "2"
 STAGES = ("climb", "fixed point", "descend")
 # Upper limit of passes; no fit makes so many.
 MOST_PASSES = 1_000_000
@@ -114,7 +118,8 @@ def unmix(
     ids : str, optional
         Column (or entry) with row ids. They are written beside the components.
     features : sequence of str or str, optional
-        Columns of a table to use, such as "emb_*,size". Default: all numeric columns.
+        Columns of a table to use, such as "emb_*,size". Default: all numeric columns except those that look like
+        metadata. An alert lists these.
     exclude : sequence of str or str, optional
         Columns of a table to leave out, such as metadata: "plate,well_*".
     blocks : str, path or array of shape (n,), optional
@@ -147,6 +152,8 @@ def unmix(
     writable(format)
     features, exclude = as_given(features), as_given(exclude)
     rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude, blocks=blocks)
+    kept, left_out = without_suspects(rows) if features is None else (None, [])
+    rows = rows if kept is None else SelectedColumns(rows, kept)
     if out is not None and isinstance(x, str | os.PathLike):
         refuse_input(Path(out), x)
     from nearid.questions.unmix.result import ICA
@@ -170,15 +177,16 @@ def unmix(
         "blocks": recorded_blocks(blocks),
     }
     with reporting(progress) as stages, open_engine(engine) as opened:
-        job = _Job(rows, describe(x, rows, opened), ica, recorded, stages, progress, opened)
+        job = _Job(rows, left_out, describe(x, rows, opened), ica, recorded, stages, progress, opened)
         return job.fit() if out is None else job.into(Path(out), format, restart, overwrite)
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Rows, their description for the record, and the estimator to fit."""
+    """Rows, alerts about columns that were left out, the rows' description for the record, and the estimator to fit."""
 
     rows: Rows
+    left_out: list[Alert]
     source: dict[str, Any]
     ica: ICA
     recorded: dict[str, Any]
@@ -208,6 +216,7 @@ class _Job:
                 self.source,
                 drop_nonfinite=self.drop_nonfinite,
                 recorded=self.recorded,
+                alerts=self.left_out or None,
                 resume=resume,
                 keep=keep,
                 tick=tick,
