@@ -44,7 +44,7 @@ def test_the_planted_effect_goes_and_the_map_is_a_projection(rng):
 def test_without_labels_what_goes_is_uncorrelated_with_what_stays(rng):
     x, l, b, _ = wells(rng)
     cleaner = fit_cleaner(open_design(x, rng.permutation(l), b), np.arange(len(x)), "auto")
-    away = (x - cleaner.mean) @ cleaner.components[cleaner.dropped].T
+    away = (x - cleaner.mean) @ cleaner.readings.T
     # Up to the shrinkage of the covariance.
     assert np.abs(np.corrcoef(away.T, cleaner.affine(x).T)[0, 1:]).max() < 0.1
 

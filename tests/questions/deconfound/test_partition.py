@@ -103,8 +103,16 @@ def test_intervals_are_those_of_a_jackknife_over_batches(rng):
     found = split(x, labels, batches)
     each = np.array([split(x[batches != b], labels[batches != b], batches[batches != b]).values for b in range(7)])
     reach = t.ppf(0.975, 6) * np.sqrt(6 / 7 * np.sum((each - each.mean(axis=0)) ** 2, axis=0))
-    np.testing.assert_allclose(found.high - found.values, reach, rtol=1e-3)
-    np.testing.assert_allclose(found.values - found.low, reach, rtol=1e-3)
+    np.testing.assert_allclose((found.high - found.values)[1:], reach[1:], rtol=1e-3)
+    np.testing.assert_allclose((found.values - found.low)[1:], reach[1:], rtol=1e-3)
+    # The share of the batch is skewed: its interval also covers the one on the logit scale.
+    odds, middle = np.log(each[:, 0, 0] / (1 - each[:, 0, 0])), np.log(found.values[0, 0] / (1 - found.values[0, 0]))
+    wide = t.ppf(0.975, 6) * np.sqrt(6 / 7 * np.sum((odds - odds.mean()) ** 2))
+    ends = [1 / (1 + np.exp(-middle - side * wide)) for side in (-1, 1)]
+    value = found.values[0, 0]
+    assert found.low[0, 0] == pytest.approx(min(ends[0], value - reach[0, 0]), rel=1e-3)
+    assert found.high[0, 0] == pytest.approx(max(ends[1], value + reach[0, 0]), rel=1e-3)
+    assert found.high[0, 0] > value + reach[0, 0]
     two = split(x[batches < 2], labels[batches < 2], batches[batches < 2])
     assert np.isnan(two.low).all() and not np.isnan(two.values).any()
 
@@ -126,13 +134,14 @@ def test_without_degrees_of_freedom_there_is_no_share():
     assert np.isnan(constant.values).all()
 
 
-def test_intervals_cover_the_share_of_batches_that_are_drawn():
-    """Random batches of share .3; the interval is for many batches, and the margin of this test is wide."""
+@pytest.mark.parametrize(("drawn", "least"), [(5, 90), (20, 88)])
+def test_intervals_cover_the_share_of_batches_that_are_drawn(drawn, least):
+    """Random batches of share .3. A symmetric jackknife covers it in 82 of 100 runs with five batches."""
     truth, hits = 0.3, 0
-    for seed in range(60):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
-        batches, labels = np.repeat(np.arange(20), 30), np.tile(np.arange(3), 200)
-        x = np.sqrt(0.3 / 0.7) * rng.normal(size=20)[batches] + rng.normal(size=600)
+        batches, labels = np.repeat(np.arange(drawn), 30), np.tile(np.arange(3), 10 * drawn)
+        x = np.sqrt(0.3 / 0.7) * rng.normal(size=drawn)[batches] + rng.normal(size=len(batches))
         share = split(x, labels, batches).of(0).batch
         hits += share.low <= truth <= share.high
-    assert hits >= 48
+    assert hits >= least

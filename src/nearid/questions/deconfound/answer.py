@@ -26,9 +26,9 @@ LEVEL = 0.05
 LITTLE = 0.05
 # Perturbations whose AUROC differ by this are named; so many names are.
 FAR_APART, NAMED = 0.2, 3
-BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "technical dropped"}
+BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "PCA + ICA, cleaned"}
 # What was done to the embedding, as the subject of a sentence.
-DONE = {"pca": "whitening by PCA", "kept": "dropping technical components"}
+DONE = {"pca": "whitening by PCA", "kept": "dropping batch components"}
 
 
 def brief(name: str) -> str:
@@ -62,9 +62,9 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
             "Biology and batch cannot be separated: no batch holds both perturbed rows and rows to compare them with",
             BAD,
         )
-    batch, label = (float(share) for share in result.variance[:2])
-    shares = f"{percent(label)} vs {percent(batch)}"
-    known, more = math.isfinite(batch + label), label > batch
+    batch, label = result.variance[:2]
+    more, less = apart(label, batch), apart(batch, label)
+    label_first, batch_first = (f"{percent(a)} vs {percent(b)}" for a, b in ((label, batch), (batch, label)))
     single = _recognised_alone(result, test)
     auroc = test.difference.value + 0.5
     # Equal in every split, so that a t test has no variance to divide by.
@@ -76,13 +76,16 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
         )
     what = _perturbations(result)
     if (same or test.p < LEVEL) and auroc > 0.5:
-        if not known:
-            return f"Biology: {what} recognised in new batches", GOOD
         if more:
-            why = f"and the label explains more of the variance than the batch ({shares})"
+            why = f"and the label explains more of the variance than the batch ({label_first})"
             return f"Mostly biology: {what} recognised in new batches, {why}", GOOD
-        why = f"but the batch explains more of the variance than the label ({percent(batch)} vs {percent(label)})"
-        return f"Biology and batch: {what} recognised in new batches, {why}", CAREFUL
+        if less:
+            why = f"but the batch explains more of the variance than the label ({batch_first})"
+            return f"Biology and batch: {what} recognised in new batches, {why}", CAREFUL
+        if not math.isfinite(batch.value + label.value):
+            return f"Biology: {what} recognised in new batches", GOOD
+        why = f"Which of label and batch explains more of the variance is not clear ({label_first})"
+        return f"Biology: {what} recognised in new batches. {why}", CAREFUL
     if test.p < LEVEL:
         return "Batch: in new batches classifiers do worse than a guess", BAD
     if single:
@@ -92,10 +95,15 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
             "over all is not clearly above a guess",
             CAREFUL,
         )
-    if known and not more and result.variance.batch.low > 0:
-        why = f"and the batch explains more of the variance than the label ({percent(batch)} vs {percent(label)})"
+    if less and batch.low > 0:
+        why = f"and the batch explains more of the variance than the label ({batch_first})"
         return f"Mostly batch: {what} not clearly recognised in new batches, {why}", BAD
     return f"Neither is clear: {what} not clearly recognised in new batches", CAREFUL
+
+
+def apart(larger: Estimate, smaller: Estimate) -> bool:
+    """Whether one share is larger than another beyond doubt: their intervals do not overlap."""
+    return larger.has_interval and smaller.has_interval and larger.low > smaller.high
 
 
 def _perturbations(result: Deconfounding) -> str:
@@ -114,9 +122,9 @@ def _variance(result: Deconfounding) -> str:
     )
 
 
-def percent(value: float) -> str:
+def percent(value: float | Estimate) -> str:
     """A share for people; noise may have less than 0."""
-    return f"{100 * min(max(value, 0.0), 1.0):.0f}%"
+    return f"{100 * min(max(float(value), 0.0), 1.0):.0f}%"
 
 
 def share(estimate: Estimate) -> str:
@@ -248,10 +256,17 @@ def score_of(result: Deconfounding) -> str:
 
 
 def main_tests(result: Deconfounding) -> list[Paired]:
-    """The tests of every condition against the first, of all perturbations or the only one."""
+    """The tests of every condition against the one it is compared with, of all perturbations or the only one."""
     names = conditions(result, *result.families[0])
-    wanted = (*result.families[0], score_of(result), names[0], overall(result))
-    return [t for t in result.tests if (t.direction, t.classifier, t.score, t.first, t.perturbation) == wanted]
+    wanted = {(*result.families[0], score_of(result), reference(names, name), name, overall(result)) for name in names}
+    return [
+        t for t in result.tests if (t.direction, t.classifier, t.score, t.first, t.second, t.perturbation) in wanted
+    ]
+
+
+def reference(names: Sequence[str], condition: str) -> str:
+    """What a condition is compared with: the first one; cleaned rows with the same components of all rows."""
+    return "ica" if condition == "kept" and "ica" in names else names[0]
 
 
 def base_test(result: Deconfounding, condition: str | None = None) -> Paired | None:

@@ -243,7 +243,10 @@ def _write_annotated(X: Any, clean: np.ndarray, target: Path, record: dict[str, 
 def write_model(folder: Path, cleaner: Cleaner, columns: tuple[str, ...] | None, provenance: dict[str, Any]) -> None:
     """Write the model of a cleaning: the numbers, then the description, which carries their digest."""
     make_folder(folder)
-    tensors = {"mean": cleaner.mean, "components": cleaner.components, "mixing": cleaner.mixing}
+    # A file needs one component at least, also where none is dropped.
+    components, mixing = cleaner.components.copy(), np.zeros_like(cleaner.components.T)
+    components[cleaner.dropped], mixing[:, cleaner.dropped] = cleaner.readings, cleaner.patterns
+    tensors = {"mean": cleaner.mean, "components": components, "mixing": mixing}
     data = packed(tensors)
     about = {
         "format": FORMAT,

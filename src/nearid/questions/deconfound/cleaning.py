@@ -39,37 +39,41 @@ PENALTIES = np.logspace(-8, 1, 19)
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Rows less some of their batch components: x - mixing components (x - mean), of the dropped ones.
+    """Rows less some of their batch components: x - patterns readings (x - mean).
 
     Attributes
     ----------
     mean : ndarray of shape (d,)
     components : ndarray of shape (k, d)
         Batch components are components (x - mean).
-    mixing : ndarray of shape (d, k)
     correlations : ndarray of shape (d, k)
         Of each column with each component.
     follows : BatchComponents
         What batch and label explain of each component.
-    dropped : ndarray of int
+    dropped : ndarray of int, shape (r,)
         Components that are taken away, the largest share of the batch first.
+    patterns : ndarray of shape (d, r)
+        What a unit of each dropped component adds to a row.
+    readings : ndarray of shape (r, d)
+        How much of each pattern a row has: readings (x - mean). Where batches differ in the same direction as labels,
+        it is not the component itself, but its part in which labels do not differ.
     share : float
         Share of the variance of all columns (each of unit variance) that is taken away.
     """
 
     mean: Floats
     components: Floats
-    mixing: Floats
     correlations: Floats
     follows: BatchComponents
     dropped: np.ndarray
+    patterns: Floats
+    readings: Floats
     share: float
 
     @property
     def affine(self) -> Affine:
         """The map of rows."""
-        away = self.mixing[:, self.dropped] @ self.components[self.dropped]
-        return Affine(np.eye(len(self.mean)) - away, self.mean, self.mean)
+        return Affine(np.eye(len(self.mean)) - self.patterns @ self.readings, self.mean, self.mean)
 
 
 @dataclass(frozen=True)
@@ -181,19 +185,19 @@ def fit_cleaner(design: Design, places: np.ndarray, drop: Drop, *, seed: int = 0
     y = z @ (turn / root)
     follows = batch_components(y, labels, batches, design.control, rng)
     dropped = follows.dropped(drop)
-    pattern, reading = follows.vectors.copy(), follows.vectors.copy()
-    pattern[:, dropped], away = oblique(y, labels, batches, follows, dropped, rng)
-    reading[:, dropped] = away.T
-    d, k = len(mean), len(follows.batch)
-    components, mixing, correlations = np.zeros((k, d)), np.zeros((d, k)), np.zeros((d, k))
-    forward, back = (turn / root) @ reading, (turn * root) @ pattern
+    d, r = len(mean), len(dropped)
+    white, colour = turn / root, turn * root
+    pattern, reading = oblique(y, labels, batches, follows, dropped, rng)
+    forward, back, read = white @ follows.vectors, colour @ pattern, white @ reading.T
+    components, correlations = np.zeros((len(follows.batch), d)), np.zeros((d, len(follows.batch)))
+    patterns, readings = np.zeros((d, r)), np.zeros((r, d))
     shared = covariance @ forward
     components[:, live] = forward.T / scales[live]
-    mixing[live] = back * scales[live][:, None]
     correlations[live] = shared / np.sqrt(np.maximum(np.sum(forward * shared, axis=0), LEAST))
-    kept = np.eye(len(live)) - back[:, dropped] @ forward[:, dropped].T
+    patterns[live], readings[:, live] = back * scales[live][:, None], read.T / scales[live]
+    kept = np.eye(len(live)) - back @ read.T
     share = 1 - float(np.sum((kept @ covariance) * kept)) / len(live)
-    return Cleaner(mean, components, mixing, correlations, follows, dropped, share)
+    return Cleaner(mean, components, correlations, follows, dropped, patterns, readings, share)
 
 
 def fit_rows(design: Design, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:

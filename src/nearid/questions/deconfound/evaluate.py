@@ -305,10 +305,10 @@ class _Cleaners:
         key = hashlib.sha256(places.tobytes()).digest()
         if key not in self._away:
             fitted = fit_cleaner(self._design, places, self._plan.drop, seed=self._plan.random_state)
-            self._away[key] = fitted.mixing[:, fitted.dropped], fitted.components[fitted.dropped]
-        mixing, dropped = self._away[key]
+            self._away[key] = fitted.patterns, fitted.readings
+        patterns, readings = self._away[key]
         matrix = components.condition.matrix
-        condition = replace(components.condition, name="kept", matrix=matrix - (matrix @ mixing) @ dropped)
+        condition = replace(components.condition, name="kept", matrix=matrix - (matrix @ patterns) @ readings)
         return replace(components, condition=condition)
 
 

@@ -10,7 +10,7 @@ squares over their degrees of freedom, as in adjusted R2:
 
 each divided by v(nothing), the variance. The four sum to 1, and pure noise has 0, 0, 0 and 1 on average. "Either" is 0
 in balanced designs, and can be negative if the effects of batch and label oppose each other. Intervals are those of a
-jackknife over batches: each batch is left out in turn. Blocks count once, with their mean. Everything follows from sums
+jackknife over batches: each batch is left out in turn (of the batch's share also on the logit scale). Blocks count once, with their mean. Everything follows from sums
 of cells (label in a batch).
 """
 
@@ -29,6 +29,8 @@ PARTS = ("batch", "label", "either", "rest")
 OVER = "batches, jackknife, Student's t"
 # The jackknife leaves out single batches up to this number of them, beyond so many groups of batches.
 GROUPS = 100
+# The least share, and the least rest, on the logit scale.
+LEAST = 1e-3
 # With more means on both sides a fit takes a second, so that fewer groups must do.
 MANY_MEANS, FEW_GROUPS = 300, 20
 
@@ -98,8 +100,7 @@ def partition(units: Cells, weights: Floats | None = None, *, seed: int = 0) -> 
         still = table[kept].any(axis=0)
         some = squares - units.batch_squares[~kept].sum(axis=0)
         without.append(_split(table[kept][:, still], by_batch[kept], (by_label - left)[still], some, weights))
-    reach = _reach(np.array(without))
-    low, high = value - reach, value + reach
+    low, high = _interval(value, np.array(without))
     whole = [Estimate(float(value[p, k]), float(low[p, k]), float(high[p, k]), of=OVER) for p in range(len(PARTS))]
     return Partition(Shares(*whole), value[:, :k], low[:, :k], high[:, :k])
 
@@ -125,6 +126,28 @@ def _groups(batches: int, labels: int, seed: int) -> np.ndarray:
     if batches <= most:
         return np.arange(batches)
     return np.asarray(np.random.default_rng([seed, 7]).permutation(batches) % most)
+
+
+def _interval(value: Floats, without: Floats) -> tuple[Floats, Floats]:
+    """Ends of the intervals, from the shares of all batches and without each group; NaN below three groups.
+
+    The share of the batch is a variance of few batches, so that its error is skewed and grows with the share. Its interval
+    is therefore also made on the logit scale, and reaches as far as either.
+    """
+    reach = _reach(without)
+    low, high = value - reach, value + reach
+    batch = PARTS.index("batch")
+    skewed = _reach(_logit(without[:, batch]))
+    middle = _logit(value[batch])
+    low[batch] = np.fmin(low[batch], 1 / (1 + np.exp(skewed - middle)))
+    high[batch] = np.fmax(high[batch], 1 / (1 + np.exp(-skewed - middle)))
+    return low, high
+
+
+def _logit(share: Floats) -> Floats:
+    """Logarithm of the odds; shares near 0 and 1, and those that noise made negative, are moved inside."""
+    inside = np.clip(share, LEAST, 1 - LEAST)
+    return np.asarray(np.log(inside / (1 - inside)))
 
 
 def _reach(without: Floats) -> Floats:

@@ -3,9 +3,9 @@
 A row y loses A C y. The columns of A are the patterns that the batch adds to rows. The rows of C read how much of each
 pattern a row has, with C A = I, so that nothing of these patterns is left. Two things matter.
 
-The pattern is known only up to noise, because it follows from means of batches. Most of that noise lies where wells vary
-most anyway. So directions are taken in groups by their variance, and where the pattern is hardly larger than noise would
-make it, it is shrunk.
+The pattern is known only up to noise, because it follows from means of batches. Most of that noise lies where wells
+vary most anyway. So directions are taken in groups by their variance. Where the pattern is hardly larger than noise
+would make it, it is shrunk.
 
 Of all readings with C A = I the one is used that does the least harm to other variance. Variance between labels weighs
 more than any other, so that a component that is partly label is read by its other part.

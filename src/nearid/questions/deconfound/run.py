@@ -273,7 +273,7 @@ def _cleaned(
             cleaner.affine,
             out,
             left_out=design.left_out,
-            record={"components": cleaner.components[cleaner.dropped], "mixing": cleaner.mixing[:, cleaner.dropped]}
+            record={"components": cleaner.readings, "mixing": cleaner.patterns}
             | {"mean": cleaner.mean, "columns": np.array(names, dtype=object)},
             engine=engine,
             tick=progress("cleaned rows", len(cleaner.affine.cut(design.source.shape[0]))),
