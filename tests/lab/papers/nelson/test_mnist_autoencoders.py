@@ -70,7 +70,11 @@ def test_impossible_parameters_get_a_sentence(wrong):
         Parameters(**wrong)
 
 
-def result(only=(), errors=lambda leak, seed: (0.03, 0.03), **changes):
+def near_one(leak):
+    return [1.0, 1.01, 1.05, 1.3]
+
+
+def result(only=(), errors=lambda leak, seed: (0.03, 0.03), quantiles=near_one, **changes):
     """A result as the paper has it; `changes` gives scores as functions of leak and seed."""
     p = parameters_for(E, "cpu")
     finished = []
@@ -82,7 +86,7 @@ def result(only=(), errors=lambda leak, seed: (0.03, 0.03), **changes):
         scores |= {name: change(leak, c.seed) for name, change in changes.items()}
         pair = errors(leak, c.seed)
         data = {"scores": scores | {"reconstruction": max(pair)}}
-        data["views"] = {"errors": list(pair), "quantiles": [1.0, 1.1, 1.2, 1.3]}
+        data["views"] = {"errors": list(pair), "quantiles": quantiles(leak)}
         finished.append(Finished(c, data, 1.0, 1.0, {}))
     return ExperimentResult(E, "cpu", p, range(5), finished, (), {}, only)
 
@@ -92,13 +96,13 @@ def statuses(found):
 
 
 def test_claims_decide():
-    assert statuses(result()) == [YES] * 10
+    assert statuses(result()) == [YES] * 11
     # A constant that does not reach 1, or does not fall.
     assert statuses(result(lipschitz=lambda a, s: 1.3 - 0.2 * a))[0] == NO
     assert statuses(result(lipschitz=lambda a, s: 1 + 0.3 * a))[0] == NO
     # An error that falls too little, or rises.
     assert statuses(result(rigid=lambda a, s: 0.1 - 0.02 * a + 0.001 * s))[1:6] == [NO, YES, YES, YES, YES]
-    assert statuses(result(rigid=lambda a, s: 0.01 + a)) == [YES] + [NO] * 8 + [YES]
+    assert statuses(result(rigid=lambda a, s: 0.01 + a)) == [YES] + [NO] * 8 + [YES] * 2
     # A mean that does not order the errors, and a maximum that does.
     mean = statuses(result(lipschitz=lambda a, s: 1 + (7 * a + s) % 1.3))
     assert mean[2] != YES and mean[4] != YES and mean[3] == YES == mean[5]
@@ -111,6 +115,10 @@ def test_claims_decide():
     # A largest error above the bound.
     assert statuses(result(rigid_max=lambda a, s: 1e4))[9] == NO
     assert statuses(result(bound=lambda a, s: None))[9] == "not testable here"
+    # Constants that lie near one at small leaks alone, and constants that spread.
+    assert statuses(result(quantiles=lambda a: [1.0, 1.0 + 0.2 * (a > 0.7), 1.25, 1.3]))[10] == NO
+    assert statuses(result(quantiles=lambda a: [1.0, 1.05, 1.2 if a == 1 else 1.1, 1.3]))[10] == NO
+    assert statuses(result(quantiles=lambda a: near_one(a) if a > 0.7 else [1.0, 2.0, 3.0, 4.0]))[10] == YES
 
 
 def test_the_sentences_tell_the_curve_the_constant_and_what_was_dropped():
@@ -155,4 +163,4 @@ def test_figures_have_every_leak_and_the_curve():
     assert list(first.points) == [f"leak {a:g}" for a in (0, 0.2, 0.4, 0.6, 0.8, 1)]
     assert len(first.curves) == 1 and all(len(x) == 5 == len(y) for x, y in first.points.values())
     assert "Fig. 2" in first.caption and "Fig. A.6" in slots[4].caption
-    assert slots[3].points["median"][1] == pytest.approx([1.1] * 30)
+    assert slots[3].points["median"][1] == pytest.approx([1.01] * 30)
