@@ -93,6 +93,9 @@ def _machine(x, signs, costs):  # type: ignore[no-untyped-def]
             w, b = w - step_w, b - step_b
             continue
         before = loss
+        # A slope of rounding alone: a step would decide a tie by chance, as of a latent that is constant.
+        if abs(g_w) + abs(g_b) < 1e-13 * h_bb:
+            break
         determinant = h_ww * h_bb - h_wb * h_wb
         step_w, step_b = (h_wb * g_b - h_bb * g_w) / determinant, (h_wb * g_w - h_ww * g_b) / determinant
         w, b = w + step_w, b + step_b
