@@ -32,7 +32,7 @@ def test_the_machine_is_at_its_minimum(rng):
         short = np.maximum(0, 1 - np.where(own == 1, 1, -1) * (w * x + b))
         return (w**2 + b**2) / 2 + np.sum(weights * short**2)
 
-    w, b = _machine(x, own, 1, 0.3, 0.7)
+    w, b = _machine(x, np.where(own == 1, 1.0, -1.0), weights)
     least = objective(w, b)
     for step in ((1e-4, 0), (-1e-4, 0), (0, 1e-4), (0, -1e-4)):
         assert objective(w + step[0], b + step[1]) > least

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from nearid.measures.information import discrete_mutual_information, entropy
+from nearid.measures.factors import binned
+from nearid.measures.information import all_information, discrete_mutual_information, entropy
 
 
 def test_entropy_of_known_shares():
@@ -45,3 +46,14 @@ def test_many_values_need_no_table(rng):
     # A table of all pairs would take 7 TB.
     a, b = rng.permutation(1_000_000)[:1000], rng.permutation(1_000_000)[:1000]
     assert discrete_mutual_information(a, b) == pytest.approx(np.log(1000))
+
+
+def test_all_latents_with_all_factors_are_each_pair_alone(rng):
+    codes = [rng.integers(0, 3, 400), np.repeat(np.arange(20), 20), np.arange(400) % 2]
+    # Related, unrelated, independent by design, and constant.
+    x = np.column_stack([codes[0] + rng.normal(size=400), rng.normal(size=400), np.arange(400) // 2 % 2, np.ones(400)])
+    ticks = []
+    found = all_information(x, codes, 10, lambda: ticks.append(1))
+    expected = [[discrete_mutual_information(binned(column, 10), c) for c in codes] for column in x.T]
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+    assert found[2, 2] == 0 and not found[3].any() and len(ticks) == 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearid.measures.trees import BINS, LEAST_IN_BIN, RATE, bin_latents, boost
+from nearid.measures.trees import BINS, CLOSEST, EVERY, LEAST_IN_BIN, RATE, WIDE, bin_latents, boost
 
 TREES, LEAVES = 40, 8
 
@@ -95,3 +95,30 @@ def test_few_rows_and_constant_latents_give_the_mean(rng):
         made = boost(bin_latents(x), np.arange(30), y, np.arange(30), classes=0, trees=5, leaves=8)
         np.testing.assert_allclose(made.scores, y.mean())
         assert not made.gains.any()
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_latents_that_never_help_change_nothing_among_many(rng, classes):
+    # All that help are among the closest, so rounds that see these alone give the trees that see all.
+    few = rng.normal(size=(200, CLOSEST // 2))
+    places = np.sort(rng.choice(3 * WIDE, few.shape[1], replace=False))
+    many = np.ones((200, 3 * WIDE))
+    many[:, places] = few
+    y, rows = targets(few, classes, rng), np.arange(200)
+    one, other = (
+        boost(bin_latents(x), rows[:150], y[:150], rows[150:], classes=classes, trees=2 * EVERY + 3, leaves=8)
+        for x in (few, many)
+    )
+    np.testing.assert_array_equal(other.scores, one.scores)
+    np.testing.assert_array_equal(other.gains[places], one.gains)
+    assert not np.delete(other.gains, places).any()
+
+
+def test_a_signal_among_many_latents_is_found_whenever_it_appears(rng):
+    # Two latents of a thousand, the second mostly where the first is positive.
+    x = rng.normal(size=(500, 1000))
+    y = np.where(x[:, 0] > 0, 1.0, 0.2) * np.sign(x[:, 700]) + 2 * (x[:, 0] > 0)
+    train, test = np.arange(400), np.arange(400, 500)
+    made = boost(bin_latents(x), train, y[train], test, classes=0, trees=100, leaves=8)
+    assert set(np.argsort(made.gains)[-2:]) == {0, 700}
+    assert np.corrcoef(made.scores[0], y[test])[0, 1] > 0.9

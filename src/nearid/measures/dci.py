@@ -64,6 +64,8 @@ def dci(
     model : {"boost", "forest", "l1"}
         Gradient boosting (100 trees of 8 leaves, on latents cut into at most 127 bins), random forests, or Lasso and L1
         logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
+        If there are more than 256 latents, boosted trees see all of them in every 20th round, and between these rounds
+        only the 128 that came nearest to the best one.
     folds : int
         Number of folds; importances are means over the fits. 1 gives in-sample scores.
 

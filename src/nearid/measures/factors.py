@@ -98,10 +98,16 @@ class Factor:
 
 def binned(values: Floats, bins: int) -> np.ndarray:
     """Return the bin of each value, counted from 0, with bins of equal width over the range of the values."""
-    low, high = values.min(), values.max()
-    if high <= low:
-        return np.zeros(len(values), dtype=np.intp)
-    return np.asarray(np.minimum(((values - low) / (high - low) * bins).astype(np.intp), bins - 1))
+    return all_binned(values[:, None], bins)[:, 0]
+
+
+def all_binned(columns: Floats, bins: int) -> np.ndarray:
+    """Return the same for each column of an array, shape (n, d)."""
+    low = columns.min(axis=0)
+    width = columns.max(axis=0) - low
+    # A constant column is one bin.
+    shares = (columns - low) / np.where(width > 0, width, 1.0)
+    return np.asarray(np.minimum((shares * bins).astype(np.intp), bins - 1))
 
 
 def check_bins(bins: int, n: int) -> None:

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
-from nearid.measures.factors import Factors, binned, check_bins
+from nearid.measures.factors import Factors, all_binned, check_bins
 from nearid.moments import Floats
 
 Codes = NDArray[np.integer]
 # In finite samples the mutual information of independent codes is above 0. An alert reports it above this share of the
 # entropy.
 BIAS = 0.05
-# Numbers in the tables of pairs that are made at a time.
-TABLES = 1 << 20
 
 
 def entropy(codes: Codes) -> float:
@@ -39,25 +37,18 @@ def discrete_mutual_information(a: Codes, b: Codes) -> float:
 
 def all_information(x: Floats, factor_codes: Sequence[Codes], bins: int, tick: Callable[[], object]) -> Floats:
     """Return the mutual information of every latent, in bins of equal width, with every discrete factor (d, m)."""
+    # Compiled by numba, whose import takes most of a second.
+    from nearid.measures.tables import information
+
     n, d = x.shape
-    latent_codes = np.array([binned(column, bins) for column in x.T])
-    alone = np.array([np.bincount(codes, minlength=bins) for codes in latent_codes], dtype=np.float64)
+    latent_codes = np.ascontiguousarray(all_binned(x, bins).T)
+    # Logarithms of all counts.
+    logs = np.log(np.maximum(np.arange(n + 1), 1))
     matrix = np.zeros((d, len(factor_codes)))
     for i, codes in enumerate(factor_codes):
-        levels = int(codes.max()) + 1
-        own = np.bincount(codes)
-        # Tables of all pairs of bins and levels, for as many latents at a time as fit the memory.
-        step = max(1, TABLES // (bins * levels))
-        for a in range(0, d, step):
-            part = latent_codes[a : a + step]
-            places = (np.arange(len(part))[:, None] * bins + part) * levels + codes
-            joint = np.bincount(places.ravel(), minlength=len(part) * bins * levels).reshape(len(part), bins, levels)
-            expected = alone[a : a + step, :, None] * own
-            # Counts are exact, so that independent variables give exactly 0.
-            ratio = np.divide(n * joint, expected, out=np.ones(joint.shape), where=joint > 0)
-            matrix[a : a + step, i] = np.einsum("abc,abc->a", joint, np.log(ratio)) / n
+        matrix[:, i] = information(latent_codes, np.asarray(codes, dtype=np.int64), bins, logs)
         tick()
-    return np.asarray(np.maximum(0.0, matrix))
+    return matrix
 
 
 def mutual_information(

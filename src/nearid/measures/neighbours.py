@@ -1,7 +1,7 @@
 """Mutual information of a continuous with a discrete variable by nearest neighbours (Ross 2014), by sorting alone.
 
-On a line, the k nearest of a class stand in a window of its sorted values, which only moves forward. So do the ends of
-the ball with that radius among the values of all classes. After the sort, a pair of variables takes one walk per class.
+On a line, the k nearest of a class stand in a window of its sorted values, which only moves forward. The ball with that
+radius ends beside one end of the window, and before the next value of the class on the other side.
 """
 
 from __future__ import annotations
@@ -84,64 +84,89 @@ def _ross(values, codes, classes, k, psi, count_ties):  # type: ignore[no-untype
         starts[c + 1] += 1
     for c in range(classes):
         starts[c + 1] += starts[c]
-    grouped, fill = np.empty(n), starts[:-1].copy()
+    # Values class by class, and where each stands among all.
+    grouped, places, fill = np.empty(n), np.empty(n, np.int64), starts[:-1].copy()
     for i in range(n):
-        grouped[fill[codes[i]]] = values[i]
+        grouped[fill[codes[i]]], places[fill[codes[i]]] = values[i], i
         fill[codes[i]] += 1
 
     total = 0.0
     for c in range(classes):
-        own = grouped[starts[c] : starts[c + 1]]
+        own, place = grouped[starts[c] : starts[c + 1]], places[starts[c] : starts[c + 1]]
         size = len(own)
         near = min(k, size - 1)
-        window = low = high = own_low = own_high = 0
-        for x in own:
+        window, one = 0, 0.0
+        for i in range(size):
+            x = own[i]
+            # Equal values of a class have equal balls.
+            if i and x == own[i - 1]:
+                total += one
+                continue
             # Moved on while the value that enters is nearer than the one that leaves.
             while window + near + 1 < size and own[window + near + 1] - x < x - own[window]:
                 window += 1
-            distance = max(x - own[window], own[window + near] - x)
+            last = window + near
+            left, right = x - own[window], own[last] - x
+            distance, radius = max(left, right), 0.0
             if count_ties:
                 radius = max(distance - TIE, TIE)
-                own_low, own_high = _below(own, own_low, x, radius), _within(own, own_high, x, radius)
-                total += psi[own_high - own_low]
+                one = psi[_last(own, last, x, radius) - _first(own, window, x, radius) + 1]
             else:
                 radius = np.nextafter(distance, 0.0)
-                total += psi[near]
-            low, high = _below(values, low, x, radius), _within(values, high, x, radius)
-            total -= psi[high - low]
+                one = psi[near]
+            # The ball ends beside the farther end of the window, and on the other side before the next of the class.
+            low, high = place[window], place[last]
+            if left >= right:
+                high = _up_to(values, high, place[last + 1] if last + 1 < size else n, x, radius)
+            if right >= left:
+                low = _from(values, place[window - 1] if window else -1, low, x, radius)
+            one -= psi[_last(values, high, x, radius) - _first(values, low, x, radius) + 1]
+            total += one
         total -= size * psi[size]
     return psi[n] + total / n
 
 
 @njit(cache=True, nogil=True)
-def _below(values, start, x, radius):  # type: ignore[no-untyped-def]
-    """How many values lie below x by more than the radius, searched from `start` on."""
-    # Rounding may ask for a step back.
-    while start > 0 and x - values[start - 1] <= radius:
-        start -= 1
-    # Strides that double, then halve: classes with few values skip most of the others.
-    stride = 1
-    while start + stride <= len(values) and x - values[start + stride - 1] > radius:
-        start += stride
-        stride *= 2
-    while stride > 0:
-        if start + stride <= len(values) and x - values[start + stride - 1] > radius:
-            start += stride
-        stride //= 2
-    return start
+def _first(values, at, x, radius):  # type: ignore[no-untyped-def]
+    """The first place whose value lies in the ball, which begins near place `at`."""
+    while x - values[at] > radius:
+        at += 1
+    while at > 0 and x - values[at - 1] <= radius:
+        at -= 1
+    return at
 
 
 @njit(cache=True, nogil=True)
-def _within(values, start, x, radius):  # type: ignore[no-untyped-def]
-    """How many values do not lie above x by more than the radius, searched from `start` on."""
-    while start > 0 and values[start - 1] - x > radius:
-        start -= 1
-    stride = 1
-    while start + stride <= len(values) and values[start + stride - 1] - x <= radius:
-        start += stride
-        stride *= 2
-    while stride > 0:
-        if start + stride <= len(values) and values[start + stride - 1] - x <= radius:
-            start += stride
-        stride //= 2
-    return start
+def _last(values, at, x, radius):  # type: ignore[no-untyped-def]
+    """The last place whose value lies in the ball, which ends near place `at`."""
+    while values[at] - x > radius:
+        at -= 1
+    while at + 1 < len(values) and values[at + 1] - x <= radius:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _up_to(values, at, end, x, radius):  # type: ignore[no-untyped-def]
+    """The last place from `at` on and before `end` whose value lies in the ball; `at` itself if none does.
+
+    Of the two halves of what is left, the first or the second is looked at next, without a branch that a processor
+    would have to guess.
+    """
+    left = end - at - 1
+    while left > 0:
+        half = (left + 1) // 2
+        at += half * (values[at + half] - x <= radius)
+        left -= half
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _from(values, begin, at, x, radius):  # type: ignore[no-untyped-def]
+    """The first place after `begin` and up to `at` whose value lies in the ball; `at` itself if none does."""
+    left = at - begin - 1
+    while left > 0:
+        half = (left + 1) // 2
+        at -= half * (x - values[at - half] <= radius)
+        left -= half
+    return at

@@ -3,6 +3,7 @@
 The algorithm is that of LightGBM with its defaults: leaf-wise growth, gains of second order, at least 20 rows in a
 leaf, a learning rate of 0.1. Scores and gains agree to rounding in most fits. In some fits of classes to few rows
 single splits differ, for a reason that is not known.
+With many latents most rounds look at the best of them only (`WIDE`), where LightGBM looks at all.
 
 Three things make many fits on the same latents cheap. Bins are made once for all folds and replicates. Latents stand
 in tiles of four, whose sums stay in the cache of a core. Nothing is allocated while trees grow. Gradients
@@ -29,6 +30,9 @@ TILE = 4
 EPSILON = 1e-15
 # Up to so many binary digits of the number of rows, a sum of slopes and a count share a float64.
 PACKED_BITS = 15
+# Of more latents than WIDE, trees see all in one round of EVERY, and in the rounds between the CLOSEST: those with the
+# gains nearest to that of the best one, in any node of the last tree that saw all.
+WIDE, CLOSEST, EVERY = 256, 128, 20
 
 
 class Binned(NamedTuple):
@@ -212,6 +216,10 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
     curve_unit = unit if classes else 1.0
     slope, curve = np.empty((several, n)), np.ones((several, n))
     leaf_of = np.empty(other.shape[1], np.uint8)
+    wide = tiles * TILE > WIDE
+    closeness = np.empty((2 * leaves - 1 if wide else 0, tiles * TILE))
+    closest = np.empty((several, CLOSEST if wide else 0), np.int64)
+    narrow = np.empty((several, closest.shape[1] // TILE, n, TILE), np.uint8)
     work = Work(
         np.empty(n, np.uint32),
         np.empty(n, np.uint32),
@@ -224,13 +232,21 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
         np.zeros((leaves, 3)),
         np.zeros(leaves),
     )
-    for _ in range(trees):
+    for tree in range(trees):
         _derive(scores, y, classes, unit, slope, curve)
-        grown = False
+        grown, every = False, not wide or tree % EVERY == 0
         for c in range(several):
-            count = _grow(seen, bins, pack, slope[c], curve[c], curve_unit, leaves, work)
+            own = seen if every else narrow[c]
+            looked_at = closeness[: len(closeness) * every]
+            count = _grow(own, bins, pack, slope[c], curve[c], curve_unit, leaves, work, looked_at)
+            if wide and every:
+                _choose(closeness, closest[c])
+                _gather(seen, closest[c], narrow[c])
             if count == 1:
                 continue
+            if not every:
+                for s in range(count - 1):
+                    work.splits[s, 1] = closest[c, work.splits[s, 1]]
             grown = True
             for s in range(count - 1):
                 gains[work.splits[s, 1]] += work.best[s, 0] * curve_unit / unit**2
@@ -243,7 +259,7 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
             _place(other, work.splits, count, leaf_of)
             for at in range(len(predicted)):
                 predicted[at] += work.values[leaf_of[at]]
-        if not grown:
+        if every and not grown:
             break
     return made
 
@@ -288,8 +304,12 @@ def _place(codes, splits, count, leaf_of):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: ignore[no-untyped-def]
-    """Grow one tree; the number of its leaves. `work.best[s]` is then the cut of split s."""
+def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work, closeness):  # type: ignore[no-untyped-def]
+    """Grow one tree; the number of its leaves. `work.best[s]` is then the cut of split s.
+
+    `closeness`, of shape (nodes, latents) unless it is empty, gets the best gain of each latent in each node.
+    """
+    closeness[:] = 0.0
     rows, spare, bounds, splits, sums, scratch, totals, best, found, _ = work
     n = len(rows)
     for at in range(n):
@@ -299,7 +319,7 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: i
     found[0] = 0.0
     for t in range(len(codes)):
         _fill(sums[0, t], codes[t], pack, rows, slope, curve)
-        _search(sums[0, t], t, bins, pack, n, totals[0], curve_unit, scratch, found[0])
+        _search(sums[0, t], t, bins, pack, n, totals[0], curve_unit, scratch, found[0], closeness[:1])
     count = 1
     while count < leaves:
         leaf = 0
@@ -326,6 +346,7 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: i
         found[leaf, 0] = found[new, 0] = -np.inf
         if count == leaves or max(left - low, high - left) < 2 * LEAST_ROWS:
             continue
+        first, second = closeness[2 * new - 1 : 2 * new], closeness[2 * new : 2 * new + 1]
         # Sums of the smaller side are made, those of the larger are the rest. Tile by tile, as these are in the cache.
         found[leaf, 0] = found[new, 0] = 0.0
         for t in range(len(codes)):
@@ -336,10 +357,38 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: i
                 _fill(sums[new, t], codes[t], pack, rows[low:left], slope, curve)
                 _exchange(sums[leaf, t], sums[new, t])
             if left - low >= 2 * LEAST_ROWS:
-                _search(sums[leaf, t], t, bins, pack, left - low, totals[leaf], curve_unit, scratch, found[leaf])
+                _search(sums[leaf, t], t, bins, pack, left - low, totals[leaf], curve_unit, scratch, found[leaf], first)
             if high - left >= 2 * LEAST_ROWS:
-                _search(sums[new, t], t, bins, pack, high - left, totals[new], curve_unit, scratch, found[new])
+                _search(sums[new, t], t, bins, pack, high - left, totals[new], curve_unit, scratch, found[new], second)
     return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _choose(closeness, closest):  # type: ignore[no-untyped-def]
+    """The latents whose gains come closest to that of the best latent, in any node."""
+    nearest = np.zeros(closeness.shape[1])
+    for gains in closeness:
+        top = gains.max()
+        if top > 0:
+            for j in range(len(nearest)):
+                nearest[j] = max(nearest[j], gains[j] / top)
+    least, count = np.partition(nearest, len(nearest) - len(closest))[len(nearest) - len(closest)], 0
+    # Those above the least are fewer than there are places, which those at the least fill.
+    free = len(closest) - np.sum(nearest > least)
+    for j in range(len(nearest)):
+        if nearest[j] > least or (nearest[j] == least and free > 0):
+            free -= nearest[j] == least
+            closest[count] = j
+            count += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gather(codes, latents, narrow):  # type: ignore[no-untyped-def]
+    """Copy some latents into tiles of their own."""
+    for at in range(len(latents)):
+        own, place = codes[latents[at] // TILE], latents[at] % TILE
+        for i in range(own.shape[0]):
+            narrow[at // TILE, i, at % TILE] = own[i, place]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -391,7 +440,7 @@ def _exchange(parent, small):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _search(sums, tile, bins, pack, n, totals, curve_unit, scratch, best):  # type: ignore[no-untyped-def]
+def _search(sums, tile, bins, pack, n, totals, curve_unit, scratch, best, closeness):  # type: ignore[no-untyped-def]
     """Put the best cut of a tile into `best` (gain, latent, last bin of the left side) if it is better than that.
 
     Of equal cuts the first latent and the last bin count.
@@ -412,6 +461,11 @@ def _search(sums, tile, bins, pack, n, totals, curve_unit, scratch, best):  # ty
             if gains[k] == top and (at < 0 or k % TILE <= at % TILE):
                 at = k
         best[0], best[1], best[2] = top - before, tile * TILE + at % TILE, at // TILE
+    if len(closeness):
+        own = closeness[0, tile * TILE : (tile + 1) * TILE]
+        for k in range(0, size, TILE):
+            for j in range(TILE):
+                own[j] = max(own[j], gains[k + j] - before)
 
 
 # Small loops over whole arrays, which the compiler turns into vector instructions only if each stands alone.
