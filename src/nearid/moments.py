@@ -8,7 +8,7 @@ float32, block by block, where that suffices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,8 @@ from nearid.engines.local import blocks
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # A difference below this share of its terms may be only rounding error of sums over many rows.
 CANCELLED = 1e-9
+# Numbers of a matrix that are added at a time.
+BAND = 1 << 15
 
 Floats = NDArray[np.floating]
 
@@ -72,7 +74,8 @@ class Moments:
             return cls.zero(len(first))
         gap = first / n
         about_shift = np.diag(second).copy()
-        second -= (n * gap)[:, None] * gap
+        for own in _bands(second):
+            second[own] -= (n * gap[own])[:, None] * gap
         constant = np.diag(second) <= CANCELLED * about_shift
         if rows is not None:
             rows -= gap
@@ -113,9 +116,17 @@ def total(parts: Iterable[Moments]) -> Moments:
     mean = means[0] + counts @ (means - means[0]) / counts.sum()
     gaps = (means - mean) * np.sqrt(counts)[:, None]
     scatter = gaps.T @ gaps
-    for part in filled:
-        scatter += part.scatter
+    for own in _bands(scatter):
+        for part in filled:
+            scatter[own] += part.scatter[own]
     return Moments(int(counts.sum()), mean, scatter)
+
+
+def _bands(matrix: Floats) -> Iterator[slice]:
+    """Yield the rows of a matrix, some that fit the cache at a time."""
+    step = max(BAND // max(len(matrix), 1), 1)
+    for start in range(0, len(matrix), step):
+        yield slice(start, start + step)
 
 
 @dataclass(frozen=True)
@@ -341,10 +352,12 @@ def cholesky(scatter: Floats, n: int) -> Cholesky | None:
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     if n <= len(scatter) or not sizes.all():
         return None
-    scaled = scatter / sizes[:, None] / sizes
-    lower, failed = lapack().dpotrf(scaled, lower=True, clean=True)
+    scaled = scatter / sizes
+    scaled /= sizes[:, None]
+    norm = float(np.abs(scaled).sum(axis=0).max())
+    # Transposed it has the layout of LAPACK, which then copies nothing.
+    lower, failed = lapack().dpotrf(scaled.T, lower=True, clean=True, overwrite_a=True)
     if failed:
         return None
-    norm = float(np.abs(scaled).sum(axis=0).max())
     rcond, _ = lapack().dpocon(lower, norm, uplo="L")
     return Cholesky(sizes, lower, rcond * norm) if rcond > resolution(len(scatter)) else None

@@ -79,6 +79,18 @@ def test_linear_keeps_columns_of_very_different_units(rng):
     np.testing.assert_allclose(apply(fitted, x * units), y, atol=1e-8)
 
 
+@pytest.mark.parametrize(("p", "q", "rank"), [(160, 160, 160), (140, 200, 140), (160, 160, 120)])
+def test_rigid_of_wide_rows_is_that_of_the_svd_also_along_directions_that_products_lose(rng, p, q, rank):
+    # Singular values from 1 to 1e-9, and zeros: products of columns with each other resolve none below 1e-8.
+    u, v = rotation(rng, p), rotation(rng, q)[:p]
+    sizes = np.concatenate([np.geomspace(1, 1e-9, rank), np.zeros(p - rank)])
+    moments = PairMoments(900, np.zeros(p), np.zeros(q), np.eye(p), (u * sizes) @ v, np.eye(q))
+    fitted = fit_rigid(moments, scale=False).matrix
+    np.testing.assert_allclose(fitted @ fitted.T, np.eye(p), atol=1e-7)
+    np.testing.assert_allclose(u.T[:rank] @ fitted, v[:rank], atol=2e-6)
+    np.testing.assert_allclose(np.sum(fitted * moments.xy), sizes.sum(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("scale", [True, False])
 def test_rigid_is_scipys_procrustes(rng, scale):
     x, y = rng.normal(size=(1000, 32)) + 3, rng.normal(size=(1000, 32)) - 2
