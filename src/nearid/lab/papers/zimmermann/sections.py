@@ -57,9 +57,10 @@ CONTRASTIVE_BOX: Section[Any] = Section(
 MASKS_CONTRASTIVE: Section[Any] = Section(
     paper="From pairs of film frames, a contrastive loss with L1 in a box recovers place and size of pedestrians.",
     shown="Spearman MCC on KITTI Masks: 80.9 with L1 in a box, 60.2 with a squared distance in R^n.",
-    measured="With ten outputs, L1 in a box recovers the factors of drawn masks ({l1-box:mcc}), also of twenty outlines "
-    "({l1-box-walkers:mcc}), and so does a squared distance in a box ({l2-box:mcc}). A squared distance in R^n recovers "
-    "them less well ({l2-unbounded:mcc}). L1 does not need the box here ({l1-unbounded:mcc} in R^n).",
+    measured="With ten outputs, L1 in a box recovers the factors of drawn masks ({l1-box:mcc}), also of twenty "
+    "outlines ({l1-box-walkers:mcc}), and so does a squared distance in a box ({l2-box:mcc}). A squared "
+    "distance in R^n recovers them less well ({l2-unbounded:mcc}). L1 does not need the box here "
+    "({l1-unbounded:mcc} in R^n).",
     different="The masks are drawn (48 x 48, one outline), because KITTI's films are not here: this is easier, and the "
     "published values are not comparable. `--set data=kitti-masks` takes the films.",
     figure=scores("mcc"),
