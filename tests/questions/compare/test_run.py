@@ -6,8 +6,9 @@ from typing import get_overloads
 
 import numpy as np
 import pytest
+from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import pdist
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 from threadpoolctl import threadpool_limits
 
 import nearid
@@ -35,6 +36,25 @@ def pairs():
         "linear": noisy(x @ rng.normal(size=(d, d)), rng),
         "none": rng.laplace(size=(n, d)),
     }
+
+
+def test_errors_of_wide_rows_are_those_of_procrustes_and_ridge_in_each_fold(rng):
+    n, d, penalty = 260, 150, 5.0
+    x = rng.normal(size=(n, d)) * np.geomspace(1, 1e-4, d) @ np.linalg.qr(rng.normal(size=(d, d)))[0] + 3
+    y = x @ np.linalg.qr(rng.normal(size=(d, d)))[0] + 1e-4 * rng.normal(size=(n, d)) - 2
+    found = compare(x, y, groups="rigid,linear", ridge=penalty, blocks="none", permutations=1)
+    fold, errors = assign(n, 5, 0), {"rigid": np.empty(n), "linear": np.empty(n)}
+    for k in range(5):
+        train, test = fold != k, fold == k
+        a, b = x[train] - x[train].mean(axis=0), y[train] - y[train].mean(axis=0)
+        turn, gain = orthogonal_procrustes(a, b)
+        rigid = gain / np.sum(a**2) * (x[test] - x[train].mean(axis=0)) @ turn + y[train].mean(axis=0)
+        errors["rigid"][test] = np.linalg.norm(rigid - y[test], axis=1)
+        linear = Ridge(penalty).fit(x[train], y[train]).predict(x[test])
+        errors["linear"][test] = np.linalg.norm(linear - y[test], axis=1)
+    for name, own in errors.items():
+        epsilon = found.groups[name].epsilon.value * found.diameter.lower
+        np.testing.assert_allclose(epsilon, own.mean(), rtol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
