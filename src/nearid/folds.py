@@ -635,7 +635,7 @@ def some_traits(each: Floats, n: int) -> Floats:
         return each
     # By the number itself, so that copies are kept or left out together. The product mixes its digits.
     mixed = each.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)
-    return each[mixed % np.uint64(step) == 0]
+    return np.asarray(each[mixed % np.uint64(step) == 0])
 
 
 def pair_traits(x: Floats, y: Floats) -> Floats:

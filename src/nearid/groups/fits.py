@@ -314,20 +314,20 @@ def _isometry(xy: Floats, n: int) -> Floats:
     k = int(np.sum(sizes > resolution(q) * sizes.max()))
     if not k:
         return np.eye(p, q)
-    a, b, rest, stays = u[:, :k], vt[:k].T, u[:, k:], 0.0
+    a, b, rest = u[:, :k], vt[:k].T, u[:, k:]
+    stays = np.zeros((p, q))
     if left is not None and right is not None:
         a, b = left @ a, right @ b
         # Directions orthogonal to the rows of both sides do not move.
         plane = np.linalg.qr(np.hstack([a, b[:p]]))[0]
         rest = plane @ np.linalg.qr(plane.T @ a, mode="complete")[0][:, k:]
-        stays = np.eye(p, q)
+        stays += np.eye(p, q)
         stays[:, :p] -= plane @ plane.T
-    nearest = a @ b.T
+    nearest = a @ b.T + stays
     if rest.size:
         near = np.zeros((rest.shape[1], q))
         near[:, :p] = rest.T
         nearest += rest @ polar(near - (near @ b) @ b.T)
-    nearest += stays
     return np.asarray(nearest)
 
 

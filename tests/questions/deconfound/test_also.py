@@ -77,6 +77,19 @@ def test_the_same_rows_give_the_same_figures(screen):
     assert not [a for a in made.alerts if a.code == "loses_biology"]
 
 
+def test_an_unchanged_embedding_ties_with_base_exactly(screen):
+    """Columns of very different sizes: what is compared must be scaled alike."""
+    x, labels, plates, _ = screen
+    x = x * np.logspace(-1, 2, x.shape[1])
+    made = nearid.deconfound(x, labels, plates, **QUICK, also={"same": x.copy(), "turned": x[:, ::-1].copy()})
+    test = made.test("base", "same")
+    assert test.difference.value == 0 and made.mean("same").values == made.mean("base").values
+    base, same, turned = (made.conditions[name] for name in ("base", "same", "turned"))
+    assert same.mixing.value == base.mixing.value and same.replicates.value == base.replicates.value
+    # In other columns the distances stay as they were given.
+    assert np.ptp(turned.condition.scales) == 0
+
+
 def test_rows_are_paired_by_id_and_rows_without_a_label_are_left_out(screen):
     x, labels, plates, harmony = screen
     ids = [f"w{i}" for i in range(len(x))]

@@ -25,6 +25,9 @@ from nearid.questions.deconfound.inputs import without_metadata
 from nearid.questions.deconfound.paired import ALL, GUESS
 from nearid.questions.deconfound.plan import CONDITIONS
 
+# Rows that show whether an embedding has the columns of another, and the least mean correlation of these columns.
+COMPARED, SAME = 2000, 0.5
+
 
 class Corrected(NamedTuple):
     """A corrected embedding as it was given, and its rows in the order of the design."""
@@ -83,8 +86,12 @@ def open_also(
     return opened, alerts
 
 
-def fit_also(corrected: Mapping[str, Corrected], engine: Engine) -> dict[str, ComponentRows]:
-    """Each corrected embedding, centred and divided by one number, so that its angles and distances stay its own."""
+def fit_also(corrected: Mapping[str, Corrected], engine: Engine, own: Rows) -> dict[str, ComponentRows]:
+    """Each corrected embedding, centred and scaled, so that it can be compared with Base.
+
+    In the columns of the embedding itself (`own`), each column gets unit variance, as in Base. Other columns are all
+    divided by one number, so that angles and distances stay as they were given.
+    """
     made = {}
     for name, (_, rows) in corrected.items():
         moments, _ = row_moments(rows, engine=engine)
@@ -92,10 +99,24 @@ def fit_also(corrected: Mapping[str, Corrected], engine: Engine) -> dict[str, Co
         live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
         if not len(live):
             raise InputError(f"also {name!r} is constant: all rows of {rows.name} are equal, so it cannot be judged.")
-        size = np.sqrt(np.mean(sizes[live] ** 2))
-        condition = Condition(name, moments.mean, None, live, np.full(len(live), size), own=False)
+        scales = sizes[live]
+        if not _same_columns(own, rows):
+            scales = np.full(len(live), np.sqrt(np.mean(scales**2)))
+        condition = Condition(name, moments.mean, None, live, scales, own=False)
         made[name] = ComponentRows(rows, condition)
     return made
+
+
+def _same_columns(own: Rows, rows: Rows) -> bool:
+    """Whether there are as many columns, and each is correlated with the one at its place, on the average."""
+    if own.shape != rows.shape:
+        return False
+    some = np.sort(np.random.default_rng(0).permutation(own.shape[0])[:COMPARED])
+    x, y = (each.take(some).astype(np.float64) for each in (own, rows))
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    sizes = np.sqrt(np.sum(x**2, axis=0) * np.sum(y**2, axis=0))
+    known = sizes > 0
+    return bool(known.any() and np.mean(np.sum(x * y, axis=0)[known] / sizes[known]) > SAME)
 
 
 def _open(name: str, given: Any, X: Any, ids: Any) -> Rows:

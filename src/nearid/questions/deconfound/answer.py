@@ -173,7 +173,8 @@ def _helped(result: Deconfounding) -> list[str]:
 def _verdict(result: Deconfounding, test: Paired) -> tuple[str, str]:
     """What a condition did to the classifiers, and the figures in brackets."""
     d = test.difference
-    figures = f" ({signed(d)})"
+    against = " against PCA + ICA" if test.first == "ica" else ""
+    figures = f" ({signed(d)}{against})"
     better, worse = clear(result, test)
     if unlike(result, test):
         parts = [f"{word} for {few(names, NAMED)}" for word, names in (("better", better), ("worse", worse)) if names]
@@ -204,7 +205,7 @@ def _technical(result: Deconfounding) -> str:
                 f"{percent(first.label)} of the label."
             )
         follow = f"{'follows' if len(c.dropped) == 1 else 'follow'} the batch rather than the label"
-        strongest = _strongest(first.component, first.batch, first.label, first.features)
+        strongest = _strongest("Batch", first.component, first.batch, first.label, first.features)
         return f"Technical: {len(c.dropped)} of {counted(c.components, 'batch component')} {follow}. {strongest}"
     if ica is None:
         return ""
@@ -222,14 +223,14 @@ def _technical(result: Deconfounding) -> str:
     return (
         f"Technical: {len(which)} of {counted(ica.width, 'independent component')} "
         f"{'follows' if len(which) == 1 else 'follow'} the batch rather than the label. "
-        f"{_strongest(k, a.batch[k], a.label[k], ica.features.of_each.get(k, ()))}{doubt}"
+        f"{_strongest('Independent', k, a.batch[k], a.label[k], ica.features.of_each.get(k, ()))}{doubt}"
     )
 
 
-def _strongest(component: int, batch: float, label: float, features: Sequence[tuple[str, float]]) -> str:
+def _strongest(kind: str, component: int, batch: float, label: float, features: Sequence[tuple[str, float]]) -> str:
     made = ", ".join(f"{name} ({value:+.2f})" for name, value in features[:NAMED])
     of = f" It correlates most with the columns {made}." if made else ""
-    return f"Component {component} does so most (batch {percent(batch)}, label {percent(label)}).{of}"
+    return f"{kind} component {component} does so most (batch {percent(batch)}, label {percent(label)}).{of}"
 
 
 def _cleaned(result: Deconfounding) -> str:

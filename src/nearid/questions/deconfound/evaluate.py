@@ -49,7 +49,7 @@ from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.features import features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.partition import Partition, partition
-from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, DIRECTIONS, Plan
+from nearid.questions.deconfound.plan import COMPONENTS, CONDITIONS, CORRECTIONS, DIRECTIONS, Plan
 from nearid.questions.deconfound.position import PositionShares, position_alert, position_shares
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
@@ -184,7 +184,7 @@ def _with_corrections(
                 fit = rows.fit
                 others[name] = rows
                 conditions[name] = Condition(name, fit.means, None, fit.live, fit.scales, own=False)
-        for name, given in fit_also(also, engine).items():
+        for name, given in fit_also(also, engine, design.rows).items():
             others[name], conditions[name] = given, given.condition
     return fitted.with_others(others, conditions), alerts
 
@@ -271,7 +271,13 @@ def _measure(
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"
             points = components.some(pair).take(drawn)
-            planes.append(Plane(f"{condition.title}: the two {kind} components", (str(pair[0]), str(pair[1])), points))
+            planes.append(
+                Plane(
+                    f"{condition.title}: the two {kind} components",
+                    (f"{COMPONENTS[name]} {pair[0]}", f"{COMPONENTS[name]} {pair[1]}"),
+                    points,
+                )
+            )
         for without_technical in dropping:
             row = "kept" if without_technical else name
             tasks = tasks_of(plan, against, without_technical)

@@ -10,7 +10,8 @@ squares over their degrees of freedom, as in adjusted R2:
 
 each divided by v(nothing), the variance. The four sum to 1, and pure noise has 0, 0, 0 and 1 on average. "Either" is 0
 in balanced designs, and can be negative if the effects of batch and label oppose each other. Intervals are those of a
-jackknife over batches: each batch is left out in turn (of the batch's share also on the logit scale). Blocks count once, with their mean. Everything follows from sums
+jackknife over batches: each batch is left out in turn. For the share of the batch this is also done on the logit scale.
+Blocks count once, with their mean. Everything follows from sums
 of cells (label in a batch).
 """
 
@@ -131,8 +132,8 @@ def _groups(batches: int, labels: int, seed: int) -> np.ndarray:
 def _interval(value: Floats, without: Floats) -> tuple[Floats, Floats]:
     """Ends of the intervals, from the shares of all batches and without each group; NaN below three groups.
 
-    The share of the batch is a variance of few batches, so that its error is skewed and grows with the share. Its interval
-    is therefore also made on the logit scale, and reaches as far as either.
+    The share of the batch is a variance of few batches, so that its error is skewed and grows with the share. Its
+    interval is therefore also made on the logit scale, and reaches as far as either.
     """
     reach = _reach(without)
     low, high = value - reach, value + reach

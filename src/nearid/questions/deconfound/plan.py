@@ -28,6 +28,13 @@ CONDITIONS = Titles(
         **CORRECTIONS,
     }
 )
+# What the components of a condition are called; those of other conditions are columns.
+COMPONENTS = {
+    "pca": "principal component",
+    "random": "rotated component",
+    "ica": "independent component",
+    "kept": "cleaned component",
+}
 CLASSIFIERS = {"boost": "LightGBM", "logistic": "logistic regression"}
 DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
 

@@ -12,7 +12,7 @@ import numpy as np
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.measures.replicates import Replicates
-from nearid.questions.deconfound.answer import brief, score_of
+from nearid.questions.deconfound.answer import brief, conditions, reference, score_of
 from nearid.questions.deconfound.paired import ALL, Paired, corrected, over_labels, over_rows, paired
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, CORRECTIONS, DIRECTIONS
 from nearid.show.view import Column, Row, Table, number, span
@@ -103,15 +103,14 @@ def standings(result: Deconfounding) -> list[Standing]:
     first, *others = result.conditions
     direction, classifier = result.families[0]
     whole = next(iter(result.perturbations)) if len(result.perturbations) == 1 else ALL
+    known = conditions(result, direction, classifier)
     tested = [
-        t
-        for t in result.tests
-        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, score_of(result), first)
+        t for t in result.tests if (t.direction, t.classifier, t.score) == (direction, classifier, score_of(result))
     ]
     near = {(t.score, t.second): t for t in result.neighbours}
     each = []
     for name in others:
-        mine = [t for t in tested if t.second == name]
+        mine = [t for t in tested if t.second == name and t.first == reference(known or [first], name)]
         carried = next((t for t in mine if t.perturbation == whole), None)
         better, worse = (
             tuple(t.perturbation for t in mine if t.perturbation != ALL and _sign(t) == sign) for sign in (1, -1)
@@ -137,13 +136,14 @@ def standing_table(result: Deconfounding) -> list[Table]:
         values = (auroc, None, None) if name == "kept" else (auroc, c.mixing.value, c.replicates.value)
         cells = [cell for v, t in zip(values, tests, strict=True) for cell in (v, _change(t))]
         rows.append(Row([brief(name), "" if s is None else s.verdict, *cells, c.label_r2]))
+    cleaned = f"The change of {brief('kept')} is from {brief('ica')}. " if {"kept", "ica"} <= known else ""
     titles = ("AUROC", "change", "batch mixing", "change", "replicate mAP", "change")
     return [
         Table(
             f"Gain and loss against {CONDITIONS[first]}, with [95% interval]",
             [Column("condition", left=True), Column("verdict", left=True), *map(Column, titles), Column("label R2")],
             rows,
-            note=f"{_winner(result, known)} AUROC {_within(result)}: {CLASSIFIERS[classifier]}, "
+            note=f"{_winner(result, known)} {cleaned}AUROC {_within(result)}: {CLASSIFIERS[classifier]}, "
             f"{DIRECTIONS[direction]}. A verdict names "
             "differences with p < .05 after Holm's correction, of the mean or of single perturbations. Intervals of "
             "mixing and mAP: jackknife over batches.",
@@ -195,7 +195,7 @@ def loss_alerts(result: Deconfounding) -> list[Alert]:
         )
         mixed = f"mixes batches better ({_change(s.mixes)}), but it " if _sign(s.mixes) > 0 else ""
         sentence = f"{CONDITIONS[s.condition]} {mixed}loses biology compared with {first}: {lost}."
-        alerts.append(Alert("loses_biology", sentence + _scaled(s.condition, first)))
+        alerts.append(Alert("loses_biology", sentence + _scaled(result, s.condition, first)))
     return alerts
 
 
@@ -204,9 +204,10 @@ def _within(result: Deconfounding) -> str:
     return "within batches" if score_of(result) == "auroc_within" else "over all batches"
 
 
-def _scaled(condition: str, first: str) -> str:
+def _scaled(result: Deconfounding, condition: str, first: str) -> str:
     """What else differs between a given embedding and Base."""
-    if condition in CONDITIONS or first != CONDITIONS["base"]:
+    one_number = np.ptp(result.conditions[condition].condition.scales) == 0
+    if condition in CONDITIONS or first != CONDITIONS["base"] or not one_number:
         return ""
     how = "To compare with the embedding in its own scales, give it too: --also raw=FILE."
     return f" Base has columns of unit variance. {how}"

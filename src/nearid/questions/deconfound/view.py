@@ -24,13 +24,14 @@ from nearid.questions.deconfound.answer import (
     over,
     overall,
     percent,
+    reference,
     score_of,
     sentences,
     signed,
 )
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
 from nearid.questions.deconfound.partition import PARTS
-from nearid.questions.deconfound.plan import CLASSIFIERS, DIRECTIONS
+from nearid.questions.deconfound.plan import CLASSIFIERS, COMPONENTS, DIRECTIONS
 from nearid.questions.deconfound.standing import activity_table, position_table, scib_table, standing_table
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Bars, Dots, Figure, HeatMap, Scatter
 from nearid.show.view import Cell, Column, Row, Table, View, counted, number
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Plane
 
 # Perturbations in a plot; components in the map and in the table; classes with their own colour.
-DIFFERENCES, COMPONENTS, CLASSES = 30, 120, 7
+DIFFERENCES, MAPPED, CLASSES = 30, 120, 7
 # Components in the picture of the variance, and technical ones whose columns are drawn.
 BARS, FEATURED = 16, 6
 # Name of all other classes in a plot; no label is likely to be called so.
@@ -68,6 +69,10 @@ TESTED = (
     "training rows; of trainings on one batch, by a jackknife over batches, as they share test rows. All "
     "perturbations: variance over perturbations plus that of a jackknife over the batches that they share. Intervals "
     "are cut to what a difference can be. p is corrected by Holm's method within a score, classifier and direction."
+)
+NUMBERED = (
+    "Batch components are the combinations of columns in which batches differ most; cleaning takes these away. "
+    "Independent components are those of PCA + ICA. The two are numbered separately, each from 0."
 )
 METHOD = (
     "Base, PCA and ICA are fitted without labels and batches. Classifiers learn on some batches and are judged on "
@@ -140,16 +145,19 @@ def _main_table(result: Deconfounding) -> Table:
     columns = [
         Column("condition", left=True),
         Column(f"{_named(score)}\n[95% interval]"),
-        Column(f"less {brief(names[0])}\n[95% interval] p"),
+        Column(f"{'change' if 'kept' in names else f'less {brief(names[0])}'}\n[95% interval] p"),
         Column("mixing of\nbatches", 2),
         Column("replicates\n(mAP)", 2),
     ]
     chance = result.conditions[names[0]].replicates.chance
+    compared = ""
+    if "kept" in names:
+        compared = f"Change: from {brief(names[0])}; of cleaned rows from {brief(reference(names, 'kept'))}. "
     return Table(
         f"New batches ({CLASSIFIERS[classifier]}, {DIRECTIONS[direction]})",
         columns,
         rows,
-        note=f"A guess has AUROC 0.5 and mAP {number(chance, 2)}. Batches that mix fully have 1.",
+        note=f"{compared}A guess has AUROC 0.5 and mAP {number(chance, 2)}. Batches that mix fully have 1.",
     )
 
 
@@ -158,7 +166,7 @@ def _partition_tables(result: Deconfounding) -> list[Table]:
     columns = [Column("", left=True), *(Column(PART_TITLES[part]) for part in PARTS)]
     rows = [Row(["whole embedding", *(_cut(share) for share in result.variance)], strong=True)]
     name, c = _pictured(result)
-    for k in _ends(c.components.ranked, COMPONENTS):
+    for k in _ends(c.components.ranked, MAPPED):
         rows.append(Row([_component_name(result, name, int(k)), *(_cut(share) for share in c.partition.of(int(k)))]))
     return [
         Table(
@@ -182,8 +190,10 @@ def _pictured(result: Deconfounding) -> tuple[str, ConditionResult]:
 
 
 def _component_name(result: Deconfounding, condition: str, k: int) -> str:
+    if condition in COMPONENTS:
+        return f"{COMPONENTS[condition]} {k}"
     if condition != "base":
-        return f"component {k}"
+        return f"{condition}, column {k}"
     column = int(result.conditions[condition].condition.columns[k])
     return result.columns[column] if result.columns is not None else f"column {column}"
 
@@ -214,7 +224,14 @@ def _cleaning(result: Deconfounding) -> list[Table]:
         return []
     c, cost = result.cleaning, result.cleaning.cost
     rows = [
-        Row([d.component, d.batch, d.label, ", ".join(f"{name} ({value:+.2f})" for name, value in d.features)])
+        Row(
+            [
+                f"batch component {d.component}",
+                d.batch,
+                d.label,
+                ", ".join(f"{name} ({value:+.2f})" for name, value in d.features),
+            ]
+        )
         for d in c.dropped
     ]
     columns = [Column("component", left=True), Column("batch share"), Column("label share")]
@@ -231,10 +248,10 @@ def _cleaning(result: Deconfounding) -> list[Table]:
             note="0.5 is a guess. Ridge regression; intervals over folds.",
         ),
         Table(
-            f"Dropped: {len(c.dropped)} of {counted(c.components, 'component')}",
+            f"Dropped: {len(c.dropped)} of {counted(c.components, 'batch component')}",
             [*columns, Column("columns with the largest correlations", left=True)],
             rows,
-            note=f"They hold {share}.{where}",
+            note=f"They hold {share}.{where} {NUMBERED}",
         ),
     ]
 
@@ -375,12 +392,12 @@ def _technical_features(result: Deconfounding) -> list[Figure]:
     made: list[tuple[int, float, Sequence[tuple[str, float]]]]
     if result.cleaning is not None and result.cleaning.dropped:
         made = [(d.component, d.batch, d.features) for d in result.cleaning.dropped[:FEATURED]]
-        which = "that the cleaned table lacks (batch components)"
+        which, kind = "that the cleaned table lacks (batch components)", "batch component"
     elif "ica" in result.conditions:
         ica = result.conditions["ica"]
         order = sorted(ica.features.of_each, key=lambda k: -ica.components.batch[k])[:FEATURED]
         made = [(k, float(ica.components.batch[k]), ica.features.of_each[k]) for k in order]
-        which = f"of {ica.title}"
+        which, kind = f"of {ica.title}", COMPONENTS["ica"]
     else:
         return []
     names = [name for *_, features in made for name, _ in features]
@@ -391,7 +408,7 @@ def _technical_features(result: Deconfounding) -> list[Figure]:
     for component, batch, features in made:
         values = np.full(len(names), np.nan)
         values[at : at + len(features)] = [value for _, value in features]
-        parts[f"component {component} (batch {percent(batch)})"] = values
+        parts[f"{kind} {component} (batch {percent(batch)})"] = values
         at += len(features)
     named = result.columns is not None
     return [
@@ -410,12 +427,13 @@ def _technical_features(result: Deconfounding) -> list[Figure]:
 def _differences(result: Deconfounding) -> Dots:
     """Paired differences of AUROC from the first condition, of each perturbation and of all together."""
     direction, classifier = result.families[0]
-    base, *others = conditions(result, direction, classifier)
+    names = conditions(result, direction, classifier)
+    against = {name: reference(names, name) for name in names[1:]}
     score = score_of(result)
     differences = {
         (t.second, t.perturbation): t.difference
         for t in result.tests
-        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, score, base)
+        if (t.direction, t.classifier, t.score, t.first) == (direction, classifier, score, against.get(t.second))
     }
     shown = [*list(result.perturbations)[:DIFFERENCES], ALL]
     return Dots(
@@ -423,7 +441,10 @@ def _differences(result: Deconfounding) -> Dots:
         "Dots with 95% intervals; right of 0 is better. Held-out batches, first direction and classifier.",
         f"difference of {_named(score)}",
         ["all" if name == ALL else name for name in shown],
-        {f"{brief(c)} less {brief(base)}": [differences.get((c, name)) for name in shown] for c in others},
+        {
+            f"{brief(name)} less {brief(first)}": [differences.get((name, each)) for each in shown]
+            for name, first in against.items()
+        },
     )
 
 
@@ -432,10 +453,15 @@ def _marked(c: ConditionResult, k: int, text: str) -> str:
     return f"{text} (not to be interpreted on its own: {c.doubts[k]})" if c.doubts and c.doubts[k] else text
 
 
+def _kind(c: ConditionResult) -> str:
+    """What a component of a condition is called."""
+    return COMPONENTS.get(c.condition.name, "column")
+
+
 def _component_map(c: ConditionResult) -> HeatMap:
     """What batch and label explain of each component, from the most technical to the most biological."""
     a = c.components
-    shown = _ends(a.ranked, COMPONENTS)
+    shown = _ends(a.ranked, MAPPED)
     shares = np.clip([a.batch[shown], a.label[shown]], 0, 1)
     return HeatMap(
         f"What components follow: {c.title}",
@@ -443,7 +469,7 @@ def _component_map(c: ConditionResult) -> HeatMap:
         {"": shares},
         ["batch", "label"],
         [str(k) for k in shown],
-        x="component, the most technical first",
+        x=f"{_kind(c)}, the most technical first",
         high=max(float(np.nan_to_num(shares).max()), 1e-3),
         hover={"": [[_marked(c, k, a.kinds[k]) for k in shown]] * 2},
     )
@@ -461,7 +487,7 @@ def _component_scatter(c: ConditionResult) -> Scatter:
         "share explained by the batch",
         "share explained by the label",
         {kind: (a.batch[at], a.label[at]) for kind, at in places.items()},
-        names={kind: [_marked(c, int(k), f"component {k}") for k in at] for kind, at in places.items()},
+        names={kind: [_marked(c, int(k), f"{_kind(c)} {k}") for k in at] for kind, at in places.items()},
         colours=colours,
     )
 
@@ -475,8 +501,8 @@ def _plane(plane: Plane, by: str, values: Sequence[str]) -> Scatter:
     return Scatter(
         f"{plane.title}, by {by}",
         f"A sample of rows, coloured by {by}.",
-        f"component {plane.names[0]}",
-        f"component {plane.names[1]}",
+        plane.names[0],
+        plane.names[1],
         {name: (plane.points[where == name, 0], plane.points[where == name, 1]) for name in shown},
         colours={REST: CHANCE, **colours},
     )
