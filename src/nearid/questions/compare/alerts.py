@@ -46,8 +46,8 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
         yield from few_blocks(gathered.block_count)
     yield from _columns(pair.x, moments.xx, n)
     yield from _columns(pair.y, moments.yy, n)
-    yield from _outliers(x, evaluation.source_radii[kept], whole and whole.source)
-    yield from _tails(y, evaluation.radii[kept], diameter, whole and whole.target)
+    yield from _outliers(x, evaluation.source_radii[kept], None if whole is None else whole.source)
+    yield from _tails(y, evaluation.radii[kept], diameter, None if whole is None else whole.target)
     yield from gathered.alerts
 
 

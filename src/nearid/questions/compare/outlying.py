@@ -68,8 +68,8 @@ def outlying(pair: Pair, evaluation: Evaluation) -> Outlying | None:
 
     whole = evaluation.whole
     sides = (
-        (pair.x, pair.x_index, evaluation.source_radii, whole and whole.source),
-        (pair.y, pair.y_index, evaluation.radii, whole and whole.target),
+        (pair.x, pair.x_index, evaluation.source_radii, None if whole is None else whole.source),
+        (pair.y, pair.y_index, evaluation.radii, None if whole is None else whole.target),
     )
     for side, index, radii, farthest in sides:
         far = far_out(radii, farthest)

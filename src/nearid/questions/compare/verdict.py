@@ -165,13 +165,13 @@ def bootstrap(
     with one_blas_thread:
         squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
         base = weights @ sums((spread / size) ** 2)
-    draws, centre = squares / base[:, None], unexplained_share(errors, spread)
+    shares, centre = squares / base[:, None], unexplained_share(errors, spread)
     if whole is None:
-        return _apart(draws, centre, units)
+        return _apart(shares, centre, units)
     # Replicates of all rows are centred at their value, and closer together than those of a sample. With blocks the
     # sample may have all of them, so the distances are not reduced, and are never too small.
     share = len(spread) / whole.n if blocks is None else 1.0
-    ratio = np.divide(draws, centre, out=np.ones_like(draws), where=centre > 0)
+    ratio = np.divide(shares, centre, out=np.ones_like(shares), where=centre > 0)
     return _apart(whole.unexplained * ratio ** math.sqrt(share), whole.unexplained, units)
 
 
