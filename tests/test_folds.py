@@ -215,7 +215,7 @@ def test_rows_of_any_size_have_traits_of_their_own(size, rng):
     assert np.isfinite(found).all()
     copies = pair_traits(np.vstack([x, x[:20]]), np.vstack([x, x[:20]]))
     if size != 5e-324:
-        assert not repeated_rows(found) and repeated_rows(copies)
+        assert not repeated_rows(found, len(found)) and repeated_rows(copies, len(copies))
 
 
 def test_blocks_are_whole_balanced_and_seeded(rng):
@@ -347,9 +347,9 @@ def test_few_blocks_have_every_order_but_their_own(rng, count, orders):
 
 def test_copies_within_blocks_are_not_said_to_be_fitted_on():
     copies = np.repeat(np.arange(50.0), 2)
-    (alone,), (blocked,) = repeated_rows(copies), repeated_rows(copies, in_blocks=True)
+    (alone,), (blocked,) = repeated_rows(copies, len(copies)), repeated_rows(copies, len(copies), in_blocks=True)
     assert "are fitted on" in alone.message and "are fitted on" not in blocked.message
-    assert repeated_rows(np.arange(100.0), in_blocks=True) == ()
+    assert repeated_rows(np.arange(100.0), 100, in_blocks=True) == ()
 
 
 def test_a_sequence_with_few_independent_stretches_is_slow():

@@ -644,12 +644,13 @@ def pair_traits(x: Floats, y: Floats) -> Floats:
     return traits(rows, trait_weights(rows))
 
 
-def repeated_rows(row_traits: Floats, *, in_blocks: bool = False, n: int | None = None) -> tuple[Alert, ...]:
+def repeated_rows(row_traits: Floats, n: int, *, in_blocks: bool = False) -> tuple[Alert, ...]:
     """Return an alert about rows whose traits repeat.
 
-    `in_blocks` states whether whole blocks are held out. `n` is the number of rows, if only some traits were kept.
+    `n` is the number of rows in use; of very many rows, only some traits were kept. `in_blocks` states whether whole
+    blocks are held out.
     """
-    copies, n = len(row_traits) - len(np.unique(row_traits)), n or len(row_traits)
+    copies = len(row_traits) - len(np.unique(row_traits))
     if copies <= max(0.005 * len(row_traits), 1):
         return ()
     text = f"About {round(copies * n / len(row_traits))} of {n} rows repeat others"

@@ -111,6 +111,13 @@ def split_key(source: str | os.PathLike[str]) -> tuple[Place, str | None]:
     return path, None
 
 
+def check_source(source: str | os.PathLike[str]) -> None:
+    """Raise an InputError if there is no file at a path, or none that nearid can open."""
+    place, _ = split_key(source)
+    with reached(place):
+        known_format(place)
+
+
 def _split_address(address: str) -> tuple[str, str | None]:
     """Split an address after the suffix of a format, because the objects of a store are not searched for its parts."""
     endings = "|".join(map(re.escape, suffixes("remote")))

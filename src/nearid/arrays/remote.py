@@ -87,7 +87,7 @@ def read_whole(address: str, size: int) -> bytes:
     """Return a small object, such as a chunk. `size` is the number of bytes that the time limit is made for."""
     if not can_list(address):
         return _http(address, None, size)[0]
-    # Without this, s3fs asks for the size of every object before it asks for its bytes.
+    # Without this, s3fs requests the size of every object before its bytes.
     options = {"max_concurrency": 1} if protocol_of(address) == "s3" else {}
     got: bytes = _call(address, size, "cat_file", _inner(address), **options)
     return got

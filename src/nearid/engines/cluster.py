@@ -326,7 +326,7 @@ class Cluster(Engine):
         return future
 
     def _scatter(self, value: Any, seconds: float) -> Any:
-        """Send a value to a worker. If a worker dies meanwhile, it may be that one, so wait only a little longer."""
+        """Send a value to a worker. If any worker dies meanwhile, it may be that one: raise a TimeoutError."""
         deadline, before = time.monotonic() + seconds, self._workers()
         call = Call(lambda: self._client.scatter([value], hash=False, timeout=RETURN))
         while not call.ended(LOOK):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.derived import SelectedColumns
+from nearid.arrays.memory import is_a
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.rows import single_rows
 from nearid.base.alerts import Alert
@@ -187,6 +188,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _rows(self, X: Any, reset: bool) -> Any:
         """Return Rows for paths and Rows, and a validated array for anything else. A single row is accepted."""
         if not isinstance(X, str | os.PathLike | Rows):
+            X = X if reset else self._fitted_frame(X)
             return validated(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
         with nullcontext() if reset else single_rows():
             rows = open_rows(X)
@@ -210,11 +212,21 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _fitted_columns(self, rows: Rows) -> Rows:
         """Return the columns of the fit if the rows are a table that has them and others."""
-        names = rows.columns or ()
-        fitted = getattr(self, "feature_names_in_", np.empty(0)).tolist()
-        if not fitted or len(names) <= len(fitted) or not set(fitted) <= set(names):
-            return rows
-        return SelectedColumns(rows, np.array([names.index(name) for name in fitted]))
+        names = list(rows.columns or ())
+        chosen = self._among(names)
+        return SelectedColumns(rows, np.array([names.index(name) for name in chosen])) if chosen else rows
+
+    def _fitted_frame(self, X: Any) -> Any:
+        """Return the columns of the fit if X is a DataFrame that has them and others."""
+        if not any(is_a(X, package, "DataFrame") for package in ("pandas", "polars")):
+            return X
+        chosen = self._among(list(X.columns))
+        return X[chosen] if chosen else X
+
+    def _among(self, names: list[Any]) -> list[str]:
+        """Return the columns of the fit if these names have them and others; otherwise none."""
+        fitted: list[str] = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        return fitted if len(names) > len(fitted) and set(fitted) <= set(names) else []
 
     def _name_columns(self, names: Sequence[str] | None) -> None:
         """Store the names of the columns if there are any, as scikit-learn does for DataFrames."""

@@ -518,7 +518,7 @@ def repeated_pairs(x: Floats, factors: Factors, folds: int) -> tuple[Alert, ...]
     if folds == 1:
         return ()
     traits = pair_traits(x, np.column_stack([factor.values for factor in factors.items]))
-    return repeated_rows(traits, in_blocks=factors.blocks is not None)
+    return repeated_rows(traits, len(x), in_blocks=factors.blocks is not None)
 
 
 def constant_factor(name: str) -> Alert:

@@ -141,7 +141,7 @@ class Inputs:
         alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
         if source.kept is not None:
             alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
-        alerts += repeated_rows(source.traits, in_blocks=pair.blocks is not None)
+        alerts += repeated_rows(source.traits, sum(source.counts), in_blocks=pair.blocks is not None)
         refuse_small_folds(source.counts, blocks=pair.blocks is not None)
         names = known.names if known else tuple(map(str, range(rows.shape[1])))
         kinds = tuple(factor.kind for factor in known.items) if known else ("continuous",) * rows.shape[1]

@@ -108,6 +108,6 @@ def test_copies_are_counted_among_some_of_very_many_rows(rng, monkeypatch):
     monkeypatch.setattr(folds, "EXACT", 5000)
     traits = fold_moments(pair, np.arange(20_000, dtype=np.int64) % 4, 4).traits
     assert 4000 < len(traits) < 6000
-    [alert] = repeated_rows(traits, n=20_000)
+    [alert] = repeated_rows(traits, 20_000)
     assert 1700 < int(alert.message.split()[1]) < 2300 and "of 20000 rows" in alert.message
     assert some_traits(x[:, 0], 5000) is not None and len(some_traits(x[:5000, 0], 5000)) == 5000

@@ -214,3 +214,22 @@ def test_a_table_that_lacks_a_column_is_refused_by_its_name(table, tmp_path, nea
     done = nearid_command("apply", "clean.model", "new.csv", "-o", "out.csv")
     assert done.returncode == 2 and "lacks 1 of the 6 columns" in done.stderr and "'c'" in done.stderr
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_table_of_vectors_or_at_an_address_is_refused_before_work(drawn, tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    x, labels, batches, _ = drawn
+    vectors = tmp_path / "vectors.parquet"
+    pyarrow.parquet.write_table(pa.table({"embedding": x.tolist()}), vectors)
+    monkeypatch.setattr("nearid.questions.deconfound.run.evaluate", lambda *_, **__: pytest.fail("worked first"))
+    with pytest.raises(InputError, match=r"vectors in one column.*clean\.npy"):
+        nearid.deconfound(vectors, labels, batches, out=tmp_path / "clean.parquet", drop=1)
+    with pytest.raises(InputError, match="is at an address"):
+        nearid.deconfound("s3://bucket/x.parquet", "a", "b", out=tmp_path / "clean.parquet", drop=1)
+
+
+def test_a_mistyped_path_is_refused_before_the_cluster_is_reached(tmp_path):
+    with pytest.raises(InputError, match=r"There is no file named 'x\.npy'"):
+        nearid.deconfound(tmp_path / "x.npy", "a", "b", engine="tcp://127.0.0.1:1")

@@ -470,3 +470,15 @@ def test_a_column_of_blocks_is_not_unmixed(x, tmp_path, nearid):
         unmix(tmp_path / "x.csv", blocks="plate")
     nearid("unmix", "x.csv", "-o", "cli", "--blocks", "well", "--stability", "1")
     assert ICA.load(tmp_path / "cli").n_features_in_ == 6
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_the_frame_of_a_fit_without_its_metadata_is_transformed(rng, kind):
+    frames = pytest.importorskip(kind)
+    x = rng.laplace(size=(600, 3))
+    columns = {"a": x[:, 0], "b": x[:, 1], "site": np.arange(600) % 4, "c": x[:, 2]}
+    frame = frames.DataFrame(columns)
+    model = unmix(frame, stability=1)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    components = np.asarray(model.transform(frame))
+    np.testing.assert_allclose(components, np.asarray(model.transform(frame[["a", "b", "c"]])))

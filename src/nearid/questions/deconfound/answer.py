@@ -102,7 +102,7 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
 
 
 def apart(larger: Estimate, smaller: Estimate) -> bool:
-    """Whether one share is larger than another beyond doubt: their intervals do not overlap."""
+    """Whether one share is larger than another by intervals that do not overlap."""
     return larger.has_interval and smaller.has_interval and larger.low > smaller.high
 
 

@@ -23,6 +23,7 @@ from nearid.arrays import Rows
 from nearid.arrays.columns import is_annotated
 from nearid.arrays.formats.csv import text_columns
 from nearid.arrays.memory import is_a
+from nearid.base.addresses import address_of
 from nearid.base.errors import InputError
 from nearid.base.files import check_target, local_path, refuse_source, replacing, write_text
 from nearid.base.limits import check_memory
@@ -59,6 +60,11 @@ def check_cleaned(X: Any, out: str | os.PathLike[str], *, overwrite: bool, model
             raise InputError(f"{target.name} is an AnnData file, but the input is none. Name it .parquet or .npy.")
     elif suffix in TABLES and _table_kind(X) is None:
         raise InputError(f"{target.name} is a table, but the input is none. Name it something.npy.")
+    elif suffix in TABLES and address_of(X) is not None:
+        raise InputError(
+            f"{target.name} would hold all columns of the input, but the input is at an address. Name it "
+            "something.npy, or download the input first."
+        )
     if suffix in (*TABLES, ".h5ad"):
         check_target(target)
         if target.exists() and not overwrite:
@@ -68,6 +74,16 @@ def check_cleaned(X: Any, out: str | os.PathLike[str], *, overwrite: bool, model
     folder = model_folder(target)
     if model and folder.exists() and not (overwrite and (folder / ABOUT).is_file()):
         raise InputError(f"{folder} already exists. Give another name to write, or replace it with --overwrite.")
+
+
+def check_columns(source: Rows, out: str | os.PathLike[str]) -> None:
+    """Refuse to write a table whose features are not columns, but vectors in one column; asked before long work."""
+    target = Path(out)
+    if _suffix(target) in TABLES and source.columns is None:
+        raise InputError(
+            f"The features of {source.name} are vectors in one column, which are not written into a table. Name the "
+            f"output {target.name.removesuffix(_suffix(target))}.npy."
+        )
 
 
 def write_cleaned(
@@ -138,6 +154,8 @@ def _write_groups(X: Any, source: Rows, mapped: Iterator[Floats], target: Path, 
         sizes = [old.metadata.row_group(at).num_rows for at in range(old.metadata.num_row_groups)]
         if sum(sizes) != source.shape[0]:
             raise InputError(f"{source.name} changed while it was read. Run again once nothing writes to it.")
+        advice = "Write it as .npy, which takes less."
+        check_memory(target.name, 3 * max(sizes, default=0) * source.shape[1] * source.dtype.itemsize, advice)
         held = old.schema_arrow
         fields = [
             pa.field(name, pa.from_numpy_dtype(source.dtype))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from nearid.arrays.metadata import column_names
+from nearid.arrays.paths import check_source
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.jsonable import plain
@@ -18,7 +19,13 @@ from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.questions.deconfound.also import check_also, open_also
 from nearid.questions.deconfound.classifiers import check_boosting
-from nearid.questions.deconfound.cleaned import check_cleaned, model_folder, write_cleaned, write_model
+from nearid.questions.deconfound.cleaned import (
+    check_cleaned,
+    check_columns,
+    model_folder,
+    write_cleaned,
+    write_model,
+)
 from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner
 from nearid.questions.deconfound.design import Design, open_design
 from nearid.questions.deconfound.directions import Drop
@@ -217,6 +224,10 @@ def deconfound(
         if not boost:
             raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
         check_boosting(plan.boosting)
+    # Before a cluster is started.
+    for given in (X, meta):
+        if isinstance(given, str | os.PathLike):
+            check_source(given)
     with reporting(progress) as tracked, open_engine(engine) as opened:
         design = open_design(
             X,
@@ -234,6 +245,8 @@ def deconfound(
             position=position,
             engine=opened,
         )
+        if out is not None:
+            check_columns(design.source, out)
         names = possible_names((labels, batches, blocks))
         corrected, notes = open_also(also or {}, X, design, ids, names, opened)
         design = replace(design, alerts=(*design.alerts, *notes))

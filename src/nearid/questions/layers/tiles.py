@@ -191,14 +191,17 @@ def _column_correlations(moments: PairMoments) -> Floats:
     return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
 
 
-def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalties) -> tuple[list[float], Floats]:
-    """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
+def epsilons(
+    pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalties
+) -> tuple[list[float], tuple[Alert, ...]]:
+    """Mean held-out error over the target's diameter, of each group, NaN without variance; alerts on repeated rows."""
     fold = how.deal(pair.n, how.folds)
     parts = fold_moments(pair, fold, how.folds, engine=how.engine)
     refuse_small_folds(parts.counts, blocks=how.blocks is not None)
+    copies = repeated_rows(parts.traits, sum(parts.counts), in_blocks=how.blocks is not None)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
-        return [float("nan")] * len(groups), parts.traits
+        return [float("nan")] * len(groups), copies
     chosen = [(GROUPS[name], penalties.of(GROUPS[name], parts)) for name in groups]
     maps = parts.map_splits(lambda k, train, _: [group.fitted(train, {"ridge": own[k]}) for group, own in chosen])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
@@ -209,7 +212,7 @@ def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalt
         engine=how.engine,
     )
     size = target_diameter(gathered, evaluation, engine=how.engine).lower
-    return [float(error) / size for error in evaluation.mean_errors], parts.traits
+    return [float(error) / size for error in evaluation.mean_errors], copies
 
 
 def fill_errors(
@@ -226,8 +229,8 @@ def fill_errors(
     for i, a in enumerate(left.values()):
         penalties = LayerPenalties(how.ridge)
         for j, b in enumerate(right.values()):
-            values, traits = epsilons(pair_rows(a, b), groups, how, penalties)
-            copies += repeated_rows(traits, in_blocks=how.blocks is not None)
+            values, repeated = epsilons(pair_rows(a, b), groups, how, penalties)
+            copies += repeated
             for measure, value in zip(measures, values, strict=True):
                 into[measure][i, j] = value
             tick()
@@ -272,7 +275,7 @@ def fill_from_moments(
         pair = pair_rows(*sides)
         parts = fold_moments(pair, how.deal(pair.n, held), held, engine=how.engine)
         refuse_small_folds(parts.counts, blocks=how.blocks is not None)
-        copies += repeated_rows(parts.traits, in_blocks=how.blocks is not None)
+        copies += repeated_rows(parts.traits, sum(parts.counts), in_blocks=how.blocks is not None)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)

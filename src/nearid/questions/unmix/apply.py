@@ -116,7 +116,7 @@ def _clean(
     from nearid.base.progress import reporting
     from nearid.base.streams import say
     from nearid.engines.local import open_engine
-    from nearid.questions.deconfound.cleaned import check_cleaned, read_cleaning, write_cleaned
+    from nearid.questions.deconfound.cleaned import check_cleaned, check_columns, read_cleaning, write_cleaned
     from nearid.questions.deconfound.design import open_again
 
     if inverse:
@@ -125,6 +125,7 @@ def _clean(
     affine, columns, usual = read_cleaning(model)
     with single_rows():
         rows = open_again(source, key, columns, usual)
+    check_columns(rows, out)
     if rows.shape[1] != len(affine.origin):
         raise InputError(f"{rows.name} has {rows.shape[1]} columns, but {model} cleans {len(affine.origin)}.")
     with reporting(not quiet) as progress, open_engine(engine) as opened:

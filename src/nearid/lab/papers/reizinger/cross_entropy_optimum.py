@@ -5,7 +5,7 @@ softmax of beta <w_i, f(x)> that reaches the least cross-entropy has the same pr
 those of the process by what all labels share: beta <w_i - w_k, f(x)> = kappa <v_i - v_k, z> for all i and k. That the
 map from z to f is linear follows, for free and for normalised W, for classes and for instances (DIET).
 
-The logits of held-out rows, less their mean over labels, are compared as they are: nothing is fitted. The claim and its
+The logits of held-out rows, less their mean over labels, are compared directly: nothing is fitted. The claim and its
 threshold were written before the first run.
 """
 
