@@ -18,7 +18,7 @@ def test_by_position() -> None:
     assert pair.n == 5 and pair.x_index is None and pair.y_index is None and pair.notes == ()
     x, y = pair.read(1, 3)
     np.testing.assert_array_equal(x, y)
-    with pytest.raises(InputError, match=r"a has 5 rows and b has 4, .*Pass ids"):
+    with pytest.raises(InputError, match=r"a has 5 rows and b has 4, .*Give ids"):
         pair_rows(rows(n=5, name="a"), rows(n=4, name="b"))
 
 

@@ -166,7 +166,7 @@ def _by_position(x: Rows, y: Rows) -> Pair:
         )
         raise InputError(
             f"{x.name} has {x.shape[0]} rows and {y.name} has {y.shape[0]}, so they cannot be paired by position. "
-            f"Pass ids for both, or give the same samples in the same order.{hint}"
+            f"Give ids for both (ids=, --ids), or the same samples in the same order.{hint}"
         )
     notes: tuple[str, ...] = ()
     if x.ids is not None or y.ids is not None:

@@ -150,7 +150,7 @@ def _format(target: Path) -> Format:
     known = format_of(target)
     if known is None or not known.writes:
         accepted = ", ".join(suffixes("writes"))
-        raise InputError(f"Rows are written as {accepted}, but the output is {target.name}. Name it rows.npy.")
+        raise InputError(f"Rows are written as {accepted}, but the output is {target.name}. Name it {target.stem}.npy.")
     return known
 
 

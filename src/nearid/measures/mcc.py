@@ -133,7 +133,7 @@ def _matched(targets: Targets, seen: Floats, held: Floats) -> Measured:
         alerts += (
             Alert(
                 "fewer_latents",
-                f"There are fewer latents ({d}) than factors ({m}): {m - d} factors have no match and count as 0.",
+                f"There are fewer latents ({d}) than factors ({m}): factors without a match ({m - d}) count as 0.",
             ),
         )
     per_factor = values.mean(axis=0)

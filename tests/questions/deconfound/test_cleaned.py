@@ -233,3 +233,10 @@ def test_a_table_of_vectors_or_at_an_address_is_refused_before_work(drawn, tmp_p
 def test_a_mistyped_path_is_refused_before_the_cluster_is_reached(tmp_path):
     with pytest.raises(InputError, match=r"There is no file named 'x\.npy'"):
         nearid.deconfound(tmp_path / "x.npy", "a", "b", engine="tcp://127.0.0.1:1")
+
+
+def test_a_table_of_statistics_of_the_label_is_refused(table):
+    frame = table.drop(columns="site")
+    means = frame.assign(**{name: frame.groupby("drug")[name].transform("mean") for name in "abcdef"})
+    with pytest.raises(InputError, match=r"All columns of .* describe the rows.*within each"):
+        nearid.deconfound(means, "drug", "plate", **QUICK)

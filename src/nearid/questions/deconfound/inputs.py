@@ -57,7 +57,14 @@ def without_metadata(
     """
     if not rows.is_table:
         return None, []
-    return without_suspects(rows, constant_columns(rows, batches, blocks, groups))
+    constant = constant_columns(rows, batches, blocks, groups)
+    if constant and len(constant) == len(column_names(rows)):
+        name, reason = next(iter(constant.items()))
+        raise InputError(
+            f"All columns of {rows.name} describe the rows instead of measuring them: {name!r} is {reason}, and so are "
+            "the others. Give measurements of each row. To use the columns all the same: features='*' (--features '*')."
+        )
+    return without_suspects(rows, constant)
 
 
 class Usable(NamedTuple):

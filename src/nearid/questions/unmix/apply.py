@@ -111,6 +111,7 @@ def _clean(
     quiet: bool,
 ) -> None:
     """Write the rows of a file without the components that `nearid deconfound -o` dropped."""
+    from nearid.arrays.names import few
     from nearid.arrays.rows import single_rows
     from nearid.base.errors import InputError
     from nearid.base.progress import reporting
@@ -127,7 +128,11 @@ def _clean(
         rows = open_again(source, key, columns, usual)
     check_columns(rows, out)
     if rows.shape[1] != len(affine.origin):
-        raise InputError(f"{rows.name} has {rows.shape[1]} columns, but {model} cleans {len(affine.origin)}.")
+        named = "" if columns is None else f" ({few(map(repr, columns), 3)})"
+        raise InputError(
+            f"{rows.name} has {rows.shape[1]} columns, but {model} cleans {len(affine.origin)}{named}. Give a table "
+            "with these names, or an array with these columns in this order."
+        )
     with reporting(not quiet) as progress, open_engine(engine) as opened:
         tick = progress("cleaned rows", len(affine.cut(rows.shape[0])))
         write_cleaned(source, rows, affine, out, engine=opened, tick=tick)
