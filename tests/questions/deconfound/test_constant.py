@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from nearid import open_rows
+from nearid.questions.deconfound.also import open_also
 from nearid.questions.deconfound.constant import MOST_ROWS, constant_columns
 from nearid.questions.deconfound.design import open_design
 
@@ -95,6 +96,19 @@ def test_large_tables_are_judged_by_some_labels(rng):
     frame = frame.assign(compound=compound.astype(str), dose=dose.astype(str), plate=plate.astype(str))
     design = open_design(frame, "compound", "plate")
     assert design.rows.columns == ("x", "y")
+
+
+@pytest.mark.parametrize(("labels", "n"), [(2, 3 * MOST_ROWS), (5, 100_000)])
+def test_few_large_labels_are_compared(rng, labels, n):
+    """Each label has more rows than are looked at."""
+    codes, plate = np.arange(n) % labels, rng.integers(0, 4, n)
+    frame = pd.DataFrame({"x": rng.normal(size=n), "y": rng.normal(size=n), "p": rng.normal(size=labels)[codes]})
+    expected = {"p": "constant within each label"}
+    assert constant_columns(open_rows(frame), plate, groups={"label": codes}) == expected
+    design = open_design(frame.assign(drug=codes.astype(str), plate=plate.astype(str)), "drug", "plate")
+    assert design.rows.columns == ("x", "y")
+    also, alerts = open_also({"mine": frame}, frame, design, None, ())
+    assert also["mine"].rows.columns == ("x", "y") and "'p'" in "".join(alert.message for alert in alerts)
 
 
 def test_features_are_not_lost_by_chance(rng):

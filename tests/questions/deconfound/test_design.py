@@ -1,11 +1,13 @@
 """Labels and batches from arrays, tables and AnnData, paired by id; what cannot be used is told in a sentence."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from nearid import InputError
-from nearid.questions.deconfound.design import Categories, open_design
+from nearid.questions.deconfound.design import Categories, open_design, text_codes
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 LABELS, BATCHES = list("ababab"), [1, 1, 2, 2, 3, 3]
@@ -260,3 +262,26 @@ def test_metadata_of_anndata_are_its_obs(cells, tmp_path, stored):
     cells.write_h5ad(tmp_path / "cells.h5ad")
     d = open_design(X, "drug", "plate", meta=source)
     assert codes(d.labels) == LABELS and any("paired by position" in alert.message for alert in d.alerts)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["b", "a", "B", "", "a"], [None, np.nan, "x", float("nan"), None, "nan"], [2, 10, 2.0, True, "2"], ["é", "z", "日"]],
+)
+def test_codes_of_text_are_those_of_numpy(values):
+    values = np.array(values, dtype=object)
+    assert text_codes(values).tolist() == np.unique(values.astype(str), return_inverse=True)[1].tolist()
+    assert text_codes(values.astype(str)).tolist() == text_codes(values).tolist()
+
+
+def test_one_long_text_takes_little_memory(rng):
+    """Not rows x the longest text: 5,000 x 3,000 characters are 60 MB."""
+    n = 5000
+    frame = pd.DataFrame({"x": rng.normal(size=n), "drug": ["a", "b"] * (n // 2), "plate": rng.choice(["p", "q"], n)})
+    frame["comment"] = np.array(["x" * 3000, "z", *["ok"] * (n - 2)], dtype=object)
+    tracemalloc.start()
+    try:
+        open_design(frame, "drug", "plate")
+        assert tracemalloc.get_traced_memory()[1] < 10e6
+    finally:
+        tracemalloc.stop()

@@ -42,6 +42,20 @@ def test_rows_that_do_not_match_are_left_out_by_name(wells):
     assert f"'EMPTY' in the column 'guide', so {np.sum(drugs == 'EMPTY')} rows" in message
 
 
+def test_missing_numbers_have_no_class(wells, tmp_path):
+    frame, weeks, _ = wells
+    frame["plate"] = 100.0 * weeks
+    frame.loc[[3, 9], "plate"] = np.nan
+    frame.loc[5, "plate"] = 7.0
+    frame.to_csv(tmp_path / "wells.csv", index=False)
+    for source in (frame, tmp_path / "wells.csv"):
+        design = open_design(source, "guide:^[^-]+", r"plate:^(\d)00")
+        kept = np.delete(weeks, [3, 5, 9])
+        assert np.array(design.batches.names)[design.batches.codes].tolist() == [str(week) for week in kept]
+        messages = " ".join(alert.message for alert in design.alerts)
+        assert "does not match '7' in the column 'plate', so 1 rows" in messages and "3 of 120 rows" in messages
+
+
 def test_a_column_of_that_very_name_comes_first(wells):
     frame, weeks, _ = wells
     frame[r"Plate:Week\d+"] = np.where(weeks > 2, "late", "early")

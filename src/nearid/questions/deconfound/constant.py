@@ -26,8 +26,8 @@ FEWEST, EXCEPTIONS = 16, 0.02
 MOST_DESCRIBING, AT_ONCE, MOST_COMBINATIONS = 12, 3, 150
 # Different numbers of a numeric column by which rows are grouped, unless its name is that of metadata.
 MOST_LEVELS = 20
-# Rows that are looked at, and numbers that are read.
-MOST_ROWS, MOST_NUMBERS = 1 << 14, 1 << 23
+# Rows that are looked at, those of a class that come before rows of the next one, and numbers that are read.
+MOST_ROWS, MOST_OF_CLASS, MOST_NUMBERS = 1 << 14, 1 << 10, 1 << 23
 
 Groups = Mapping[str, np.ndarray]
 
@@ -102,10 +102,16 @@ def _differing(x: Floats, y: Floats) -> np.ndarray:
 
 
 def _some_rows(batches: np.ndarray, groups: Groups, rng: np.random.Generator) -> np.ndarray:
-    """Places of at most MOST_ROWS rows in random order: whole classes of the first of the groups, if possible."""
+    """Places of at most MOST_ROWS rows in random order: whole classes of the first of the groups, if possible.
+
+    Of every class come at most MOST_OF_CLASS rows before any has more, so that one large class is not all there is.
+    """
     codes = next(iter(groups.values()), batches)
     turn = rng.permutation(int(codes.max()) + 1)[codes]
-    some = np.lexsort((rng.random(len(codes)), turn))[:MOST_ROWS]
+    order = np.lexsort((rng.random(len(codes)), turn))
+    sizes = np.bincount(turn)
+    rank = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    some = order[np.argsort(rank // MOST_OF_CLASS, kind="stable")][:MOST_ROWS]
     return rng.permutation(some)
 
 

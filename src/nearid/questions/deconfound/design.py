@@ -195,9 +195,18 @@ def _groups(
     codes = {}
     for name, values in describing(rows, table, wanted).items():
         values = (values if at is None else values[at])[known]
-        texts = values.astype(str) if values.dtype.kind == "O" else values
-        codes[repr(name)] = np.unique(texts, return_inverse=True)[1]
+        codes[repr(name)] = (
+            text_codes(values) if values.dtype.kind in "OSUT" else np.unique(values, return_inverse=True)[1]
+        )
     return codes
+
+
+def text_codes(values: np.ndarray) -> np.ndarray:
+    """Codes of the texts of values, in their order; an array of text would give every row the size of the longest."""
+    seen: dict[str, int] = {}
+    first = np.fromiter((seen.setdefault(str(value), len(seen)) for value in values), np.intp, len(values))
+    places = {text: at for at, text in enumerate(sorted(seen))}
+    return np.array([places[text] for text in seen], np.intp)[first]
 
 
 def _measured(

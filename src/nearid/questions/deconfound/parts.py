@@ -50,7 +50,9 @@ def text_column(what: str, given: str, table: Columns) -> tuple[np.ndarray, list
             f"{what}={given!r}: {pattern!r} is no regular expression ({error}). The form is COLUMN:PATTERN, such as "
             rf"Plate:Week\d+."
         ) from None
-    texts = {value: as_text(value) for value in dict.fromkeys(values.tolist())}
+    # NaN is found in a dict only as the same object, so the list is made once.
+    listed = values.tolist()
+    texts = {value: as_text(value) for value in dict.fromkeys(listed)}
     found = {value: None if text is None else search(text) for value, text in texts.items()}
     parts = {value: match and (match[1] if match.re.groups else match[0]) for value, match in found.items()}
     lost = [text for value, text in texts.items() if text is not None and not parts[value]]
@@ -61,7 +63,8 @@ def text_column(what: str, given: str, table: Columns) -> tuple[np.ndarray, list
         )
     alerts = []
     if lost:
-        rows = int(sum(texts[value] in set(lost) for value in values.tolist()))
+        unmatched = set(lost)
+        rows = sum(texts[value] in unmatched for value in listed)
         alerts.append(
             Alert(
                 "missing_metadata",
@@ -70,5 +73,5 @@ def text_column(what: str, given: str, table: Columns) -> tuple[np.ndarray, list
             )
         )
     part = np.empty(len(values), dtype=object)
-    part[:] = [parts[value] or None for value in values.tolist()]
+    part[:] = [parts[value] or None for value in listed]
     return part, alerts
