@@ -120,7 +120,7 @@ def test_apply_with_evil_names(files, nearid):
     for call in (("x.csv", "-o", "s.npy"), ("u.npy", "-o", f"s {EVIL}.npy"), ("two.npz", "-o", "t.npy")):
         done = nearid("apply", "ica", *call)
         assert harmful(done.stdout + done.stderr) == []
-        assert done.returncode == (0 if call[0] == "u.npy" else 2), done.stderr
+        assert done.returncode == (0 if call[0] != "two.npz" else 2), done.stderr
 
 
 def test_a_name_is_shown_all_the_same(files, nearid):

@@ -261,8 +261,7 @@ def view_of_all(experiments: Sequence[Experiment[Any]], lacking: Mapping[str, Se
         question="experiments",
         subject="",
         headline=f"{counted(len(experiments), 'experiment')}, {ready} can run here",
-        reason="nearid reproduce NAME runs one. nearid reproduce NAME --show prints its rows, claims and presets.\n"
-        "nearid data list shows where data sets come from.",
+        reason="nearid reproduce NAME runs one, with --show prints what it is.",
         colour=GOOD if ready else CAREFUL,
         tables=[Table("", _columns("experiment", "shows", "time", "runs here"), rows)],
     )
