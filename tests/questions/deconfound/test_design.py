@@ -266,7 +266,12 @@ def test_metadata_of_anndata_are_its_obs(cells, tmp_path, stored):
 
 @pytest.mark.parametrize(
     "values",
-    [["b", "a", "B", "", "a"], [None, np.nan, "x", float("nan"), None, "nan"], [2, 10, 2.0, True, "2"], ["é", "z", "日"]],
+    [
+        ["b", "a", "B", "", "a"],
+        [None, np.nan, "x", float("nan"), None, "nan"],
+        [2, 10, 2.0, True, "2"],
+        ["é", "z", "日"],
+    ],
 )
 def test_codes_of_text_are_those_of_numpy(values):
     values = np.array(values, dtype=object)
