@@ -111,6 +111,18 @@ def test_few_large_labels_are_compared(rng, labels, n):
     assert also["mine"].rows.columns == ("x", "y") and "'p'" in "".join(alert.message for alert in alerts)
 
 
+def test_measurements_with_few_values_may_determine_each_other(rng):
+    """Shares of cells add up to one; a statistic of a drug and dose is left out, though the dose is not marked."""
+    n = 2000
+    drug, dose, share = rng.integers(0, 5, n), rng.integers(0, 6, n), rng.integers(0, 9, n) / 8
+    frame = pd.DataFrame({"x": rng.normal(size=n), "frac_G1": share, "frac_G2": 1 - share, "uM": dose / 8})
+    frame["p_value"] = rng.random((5, 6))[drug, dose]
+    frame = frame.assign(drug=drug.astype(str), plate=rng.integers(0, 4, n).astype(str), note=rng.choice(["a", "b"], n))
+    design = open_design(frame, "drug", "plate")
+    assert design.rows.columns == ("x", "frac_G1", "frac_G2", "uM")
+    assert "'p_value' (constant within each label x 'uM')" in _alert(design)
+
+
 def test_features_are_not_lost_by_chance(rng):
     """Features with few values, in tables of many small groups, over many draws."""
     lost = 0

@@ -2,8 +2,12 @@
 
 The groups are batches, blocks, labels, and combinations of the metadata, such as a compound and its dose. A column is
 constant within the rows of a compound and dose if it is a statistic of them, such as a p-value, and it would give the
-label away. A measurement is not the same twice. Rows that are merely repeated in a table are the exception. Therefore
-combinations are judged by rows of different batches.
+label away. A measurement is hardly ever the same twice. Rows that are merely repeated in a table are the exception.
+Therefore combinations are judged by rows of different batches.
+
+A column with few different numbers may be a dose or a measurement, such as the share of cells in a phase. If nothing
+marks it as metadata, it stays a feature. What is constant within such features alone, such as the share of the other
+cells, gives no more away than they do, and stays a feature too.
 """
 
 from __future__ import annotations
@@ -53,8 +57,9 @@ def describing(rows: Rows, table: Columns | None, known: Sequence[str]) -> dict[
         about = not numeric or name.startswith(ABOUT) or name in marked
         if name not in known and (about or _repeats(values)):
             found[name] = values
-    # If there are many, text comes first.
-    return dict(sorted(found.items(), key=lambda item: item[1].dtype.kind in "fiu"))
+    # If there are many, text comes first, and what may be a measurement last.
+    own = set(rows.columns or ()) - marked
+    return dict(sorted(found.items(), key=lambda item: (item[1].dtype.kind in "fiu", item[0] in own)))
 
 
 def _repeats(values: np.ndarray) -> bool:
@@ -84,16 +89,31 @@ def constant_columns(
     x = rows.take(places[read])
     names = np.array(column_names(rows))
     found: dict[str, str] = {}
+    own = _own_features(rows, groups or {})
+    functions: list[tuple[set[str], np.ndarray]] = []
     start = 0
     for what, pair in looked:
         size = 2 * min(pair.shape[1], most)
         first, second = x[at[start : start + size]].reshape(2, size // 2, -1)
         start += size
         within, among = _differing(first, second), _differing(first, np.roll(second, 1, axis=0))
-        for name in names[(among >= FEWEST) & (within <= EXCEPTIONS * among)]:
+        constant = (among >= FEWEST) & (within <= EXCEPTIONS * among)
+        if own.issuperset(what):
+            functions.append((set(what), constant))
+            continue
+        for part, determined in functions:
+            if part.issubset(what):
+                constant &= ~determined
+        for name in names[constant]:
             if repr(str(name)) not in what:
                 found.setdefault(str(name), f"constant within each {' x '.join(what)}")
     return found
+
+
+def _own_features(rows: Rows, groups: Groups) -> set[str]:
+    """The groups that are columns of the rows, and not marked as metadata."""
+    own = groups.keys() & {repr(str(name)) for name in column_names(rows)}
+    return own - {repr(suspect.name) for suspect in suspects(rows)} if own else set()
 
 
 def _differing(x: Floats, y: Floats) -> np.ndarray:
@@ -102,7 +122,7 @@ def _differing(x: Floats, y: Floats) -> np.ndarray:
 
 
 def _some_rows(batches: np.ndarray, groups: Groups, rng: np.random.Generator) -> np.ndarray:
-    """Places of at most MOST_ROWS rows in random order: whole classes of the first of the groups, if possible.
+    """Places of at most MOST_ROWS rows in random order: whole classes of the first group, unless they are large.
 
     Of every class come at most MOST_OF_CLASS rows before any has more, so that one large class is not all there is.
     """
