@@ -225,7 +225,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _among(self, names: list[Any]) -> list[str]:
         """Return the columns of the fit if these names have them and others; otherwise none."""
-        fitted: list[str] = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        fitted = [str(name) for name in getattr(self, "feature_names_in_", ())]
         return fitted if len(names) > len(fitted) and set(fitted) <= set(names) else []
 
     def _name_columns(self, names: Sequence[str] | None) -> None:
