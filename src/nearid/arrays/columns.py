@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.hdf5 import open_cells, opened
+from nearid.arrays.formats.parquet import PARQUET, plain_columns, vector_columns
 from nearid.arrays.formats.registry import Contents, Format
 from nearid.arrays.memory import as_numpy, index_ids, is_a, labels, names_index
 from nearid.arrays.names import few
@@ -212,6 +213,22 @@ def _common_index(name: str, columns: dict[Any, Any]) -> Any:
                 "order. Join them first with pd.DataFrame(columns).dropna()."
             )
     return None if first is None else series[first].index
+
+
+def vectors_in(source: Any) -> list[str]:
+    """Return the names of the columns of a .parquet file that hold a vector in each row; empty for other sources."""
+    place = place_of(source) if isinstance(source, str | os.PathLike) else None
+    if place is None or format_at(whole(place)) is not PARQUET or (isinstance(place, Path) and not place.is_file()):
+        return []
+    with reached(place):
+        return vector_columns(whole(place), name_of(place))
+
+
+def columns_beside(source: str | os.PathLike[str]) -> Columns:
+    """Return the columns of a .parquet file with one value in each row, beside those that hold vectors."""
+    place = place_of(source)
+    with reached(place):
+        return plain_columns(whole(place), name_of(place), None)
 
 
 def is_annotated(source: Any) -> bool:

@@ -215,7 +215,11 @@ def without_suspects(rows: Rows, more: Mapping[str, str] | None = None) -> tuple
     if not reasons or not kept:
         return None, []
     listed = sorted((name for name in names if name in reasons), key=lambda name: name not in more)
-    described = few(f"{name!r} ({reasons[name]})" for name in listed)
+    alike: dict[str, list[str]] = {}
+    for name in listed:
+        alike.setdefault(reasons[name], []).append(repr(name))
+    several = {reason: reason.replace("its name", "their names") if alike[reason][1:] else reason for reason in alike}
+    described = "; ".join(f"{few(quoted)} ({several[reason]})" for reason, quoted in alike.items())
     message = (
         f"Columns of {rows.name} that look like metadata are left out: {described}. To use all numeric columns: "
         "features='*' (--features '*')."

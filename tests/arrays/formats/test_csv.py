@@ -1,4 +1,6 @@
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -258,3 +260,23 @@ def test_types_of_fractions_are_not_guessed() -> None:
     lines = [["a", "b", "c", "d", "d"], ["1.5", "2", "x", "0.5", "0.5"]]
     assert list(delimited._fractions(lines, True)) == ["a"]
     assert list(delimited._fractions(lines[1:], False)) == ["f0", "f3", "f4"]
+
+
+def test_numbers_are_read_without_pandas_and_missing_ones_are_nan(tmp_path: Path) -> None:
+    path = write(tmp_path, "a,b,c\n1.5,2,7\n-3,,8\n0.25,4,9\n")
+    program = (
+        "import sys, numpy as np; from nearid.arrays.columns import open_columns;"
+        f"found = open_columns({str(path)!r}).values;"
+        "assert found['a'].tolist() == [1.5, -3, 0.25] and found['c'].dtype == np.float64;"
+        "assert found['b'].dtype == np.float64 and np.isnan(found['b'][1]) and found['b'][2] == 4;"
+        "from nearid.arrays.tables import floats; import pyarrow as pa;"
+        "parts = pa.chunked_array([pa.array([1, 2], pa.int64()), pa.array([3], pa.int64())]);"
+        "assert floats(parts, np.dtype(np.float64)).tolist() == [1, 2, 3]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    whole = write(tmp_path, "a,b\n1.5,2\n-3,1\n", "whole.csv")
+    program = (
+        "import sys; from nearid.arrays.columns import open_columns;"
+        f"assert len(open_columns({str(whole)!r}).values) == 2 and 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

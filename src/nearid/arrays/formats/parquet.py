@@ -173,12 +173,28 @@ def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
     import pyarrow
 
     with damage_told(name, "parquet file"):
+        nested = any(pyarrow.types.is_nested(field.type) for field in _opened(path).schema_arrow)
+    return None if nested else plain_columns(path, name, ids)
+
+
+def plain_columns(path: str, name: str, ids: str | None) -> Columns:
+    """Return the columns of a .parquet file that are not nested."""
+    import pyarrow
+
+    with damage_told(name, "parquet file"):
         file = _opened(path, page_checksum_verification=True)
-        if any(pyarrow.types.is_nested(field.type) for field in file.schema_arrow):
-            return None
-        size = file.metadata.num_rows * file.metadata.num_columns * 8
-        check_memory(name, 2 * size, "Write only the columns that you need to a smaller file.")
-        return arrow_columns(name, file.read(), ids)
+        plain = [field.name for field in file.schema_arrow if not pyarrow.types.is_nested(field.type)]
+        check_memory(
+            name, 2 * file.metadata.num_rows * len(plain) * 8, "Write only the columns that you need to a smaller file."
+        )
+        # In pyarrow, a column "a" also selects a nested "a.b", so the columns are selected again.
+        return arrow_columns(name, file.read(columns=plain).select(plain), ids)
+
+
+def vector_columns(path: str, name: str) -> list[str]:
+    """Return the names of the columns of a .parquet file that hold lists of numbers."""
+    with damage_told(name, "parquet file"):
+        return [field.name for field in _opened(path).schema_arrow if _is_list(field.type)]
 
 
 def parquet_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
