@@ -2,6 +2,7 @@
 
 usage: python benchmarks/validity_score.py [--repeats 40] [--rows 200 1000 5000] [--limit 50000]
        python benchmarks/validity_score.py --coverage 60 [--rows 300] [--measures dci,sap,explicitness,infomec]
+       [--noise 396]
 
 Four factors (two uniform ones, one of 5 levels, one of 3 classes) and six latents: each of the first four follows a
 factor and a little of the next one, with noise; two are noise. The value for many rows stands for the limit. Prints for
@@ -9,7 +10,8 @@ each measure and number of rows the mean of repeated samples less that value, wi
 
 --coverage: how often the 95% interval of a sample contains the mean value of samples of this size, with the Monte-Carlo
 standard error, and the median width of the interval over the width that the values of the samples themselves ask for
-(1: neither too wide nor too narrow). The mean chance level stands beside it.
+(1: neither too wide nor too narrow). The mean chance level stands beside it. --noise is the number of latents that are
+noise.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from nearid.measures.registry import measures
 from nearid.questions.score.resample import resample
 
 
-def sample(n: int, seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Latents and factors."""
+def sample(n: int, seed: int, noise: int = 2) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Latents, of which so many are noise, and factors."""
     rng = np.random.default_rng([seed, n])
     u = {
         "a": rng.uniform(size=n),
@@ -36,7 +38,7 @@ def sample(n: int, seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     numbers = np.column_stack(list(u.values())).astype(float)
     numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
     z = numbers + 0.4 * np.roll(numbers, 1, axis=1) + 0.4 * rng.normal(size=(n, 4))
-    return np.hstack([z, rng.normal(size=(n, 2))]), {**u, "kind": np.array(["x", "y", "z"])[u["kind"]]}
+    return np.hstack([z, rng.normal(size=(n, noise))]), {**u, "kind": np.array(["x", "y", "z"])[u["kind"]]}
 
 
 def values(n: int, seed: int) -> dict[str, float]:
@@ -51,13 +53,13 @@ def values(n: int, seed: int) -> dict[str, float]:
     return found
 
 
-def coverage(repeats: int, n: int, names: list[str]) -> None:
+def coverage(repeats: int, n: int, names: list[str], noise: int) -> None:
     """Print how often intervals contain the mean of the samples' values."""
     print(f"figure | n = {n}, {repeats} samples: coverage | width / needed | mean value | mean chance")
     for name in names:
         declared, runs = measures()[name], []
         for seed in range(1, 1 + repeats):
-            z, u = sample(n, seed)
+            z, u = sample(n, seed, noise)
             known = open_factors(u)
             measured = declared.of_loaded(z, known)
             shared = {"options": {}, "permutations": 1, "seed": seed, "tick": lambda: None}
@@ -82,12 +84,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[200, 1000, 5000])
     parser.add_argument("--limit", type=int, default=50_000)
     parser.add_argument("--coverage", type=int, default=0)
+    parser.add_argument("--noise", type=int, default=2)
     parser.add_argument("--measures", default="dci,sap,explicitness,infomec")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.coverage:
         for n in options.rows:
-            coverage(options.coverage, n, options.measures.split(","))
+            coverage(options.coverage, n, options.measures.split(","), options.noise)
         return
     limit = values(options.limit, 0)
     # Large samples vary less: fewer of them are as exact.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nearid import dependence
 from nearid.arrays import open_rows, pair_rows
 from nearid.dependence import blocks_run_on, clustered_rows, serial_rows
 
@@ -211,3 +212,18 @@ def test_few_blocks_of_one_column_do_not_run_on_by_chance(rng):
         x = np.vstack([series(rng, 100, 1, 0.98) for _ in range(5)])
         wrong += blocks_run_on(pair(x, 2 * x + 1), codes)
     assert wrong <= 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_of_rows_are_those_of_their_differences(rng, dtype):
+    # Rows of one side hold a value that is not finite, and stand at the mean of the others of their chunk.
+    x, y = (rng.normal(size=(300, 5)).astype(dtype) + dtype(100) for _ in "xy")
+    x[20] = np.nan
+    found = dependence._distances(pair_rows(open_rows(x), open_rows(y)), 0)
+    queries = np.sort(np.random.default_rng(0).choice(np.arange(300), len(found), replace=False))
+    x[20] = np.delete(x, 20, axis=0).astype(float).mean(axis=0)
+    each = [np.linalg.norm(z[queries][:, None].astype(float) - z.astype(float), axis=2) for z in (x, y)]
+    wanted = np.maximum(*(own / np.median(own) for own in each))
+    apart = (wanted > 0) & (queries != 20)[:, None]
+    np.testing.assert_allclose(found[apart], wanted[apart], rtol=0.02)
+    assert np.isinf(found[wanted == 0]).all()

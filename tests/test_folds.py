@@ -83,6 +83,22 @@ def test_many_rows_are_not_kept(rng):
     assert [part.rows.shape for part in few] == [(part.n, 43) for part in few]
 
 
+@pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_moments_of_two_wide_sides_are_those_of_each_folds_own_rows(rng, dtype, error):
+    # No width is a multiple of the tiles of the mirrored half; a row with NaN is dropped, and rows are off centre.
+    x, y = (rng.normal(size=(1500, width)).astype(dtype) + dtype(5) for width in (130, 200))
+    y += x[:, :1]
+    x[7, 3] = np.nan
+    fold = assign(1500, 3, 0)
+    found = fold_moments(pair(np.asfortranarray(x), y), fold, 3, drop_nonfinite=True)
+    assert not found.kept[7] and found.kept.sum() == 1499
+    for k, part in enumerate(found.parts):
+        rows = np.hstack([x, y]).astype(float)[(fold == k) & found.kept]
+        centred = rows - rows.mean(axis=0)
+        np.testing.assert_allclose(part.mean, rows.mean(axis=0), rtol=error)
+        np.testing.assert_allclose(part.scatter, centred.T @ centred, rtol=0, atol=error * len(rows))
+
+
 def test_the_result_is_the_same_bytes_whatever_the_threads(rng, monkeypatch):
     monkeypatch.setattr(local, "BLOCK_BYTES", 1)
     x, y = rng.normal(size=(3000, 4)), rng.normal(size=(3000, 4))

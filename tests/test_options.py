@@ -56,6 +56,7 @@ CALLS = {
         nearid.Whitening().fit(Z).transform_to(Z, folder / "w.npy", overwrite=True, **o)
     ),
     "lipschitz": lambda folder, **o: nearid.lipschitz(_decoder, Z, **o),
+    "cca": lambda folder, **o: nearid.cca(Z, Y, **o),
     "compare": lambda folder, **o: nearid.compare(Z, Y, permutations=1, **o),
     "compare_heads": lambda folder, **o: nearid.compare_heads(Z[:8], Y[:8], Z, Y, pairs=True, draws=3, **o),
     "compare_layers": lambda folder, **o: nearid.compare_layers({"a": Z}, {"b": Y}, **o),
@@ -66,9 +67,11 @@ CALLS = {
     "deconfound": lambda folder, **o: nearid.deconfound(
         Z, LABELS, BATCHES, conditions="base,ica", classifiers="logistic", folds=2, min_rows=2, **o
     ),
+    "diameter": lambda folder, **o: nearid.diameter(Z, **o),
     "explicitness": lambda folder, **o: nearid.explicitness(Z, U, bins=3, **o),
     "extract": lambda folder, **o: nearid.extract(_module(), Z.astype(np.float32), **o),
     "infomec": lambda folder, **o: nearid.infomec(Z, U, **o),
+    "linear_cka": lambda folder, **o: nearid.linear_cka(Z, Y, **o),
     "load": _load,
     "mcc": lambda folder, **o: [nearid.mcc(Z, U, method=m, **o) for m in ("pearson", "spearman", "piecewise")],
     "mig": lambda folder, **o: nearid.mig(Z, U, **o),
@@ -77,6 +80,7 @@ CALLS = {
     "reproduce": _reproduce,
     "sap": lambda folder, **o: nearid.sap(Z, U, **o),
     "score": lambda folder, **o: nearid.score(Z, U, measures="mcc,r2", permutations=1, **o),
+    "svcca": lambda folder, **o: nearid.svcca(Z, Y, **o),
     "unmix": lambda folder, **o: nearid.unmix(Z, folder / "out", overwrite=True, **o),
 }
 

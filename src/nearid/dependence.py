@@ -371,26 +371,47 @@ def _distances(pair: Pair, seed: int) -> Floats:
         starts = run * np.sort(rng.choice(pair.n // run, most // run, replace=False))
         rows = (starts[:, None] + np.arange(run)).ravel()
     count = min(max(budget // max(len(rows), 1), FEWEST), QUERIES, len(rows))
-    queries = _finite(pair.take(np.sort(rng.choice(rows, count, replace=False))))
+    taken = pair.take(np.sort(rng.choice(rows, count, replace=False)))
+    # Squares of numbers of half the precision stay within the range. Others are taken in units of their spread.
+    small = [side.dtype.itemsize < np.dtype(np.float64).itemsize for side in taken]
+    queries = _finite(taken)
     centres = [query[0] for query in queries]
-    units = [float(np.abs(query - centre).max()) or 1.0 for query, centre in zip(queries, centres, strict=True)]
+    spreads = [float(np.abs(query - centre).max()) or 1.0 for query, centre in zip(queries, centres, strict=True)]
+    units = [1.0 if no_unit else spread for no_unit, spread in zip(small, spreads, strict=True)]
     queries = [(query - centre) / unit for query, centre, unit in zip(queries, centres, units, strict=True)]
     squares = np.empty((2, count, len(rows)))
+    rooms = [np.empty((min(CHUNK, len(rows)), query.shape[1])) for query in queries]
     for start in range(0, len(rows), CHUNK):
         block = slice(start, start + CHUNK)
-        sides = _finite(pair.take(rows[block]))
-        for into, side, query, centre, unit in zip(squares, sides, queries, centres, units, strict=True):
-            # A row that is farther than any number can tell is no neighbour.
-            with np.errstate(over="ignore", invalid="ignore"):
-                side -= centre
-                side /= unit
-                apart = np.einsum("ij,ij->i", side, side) - 2 * query @ side.T
-                apart += np.einsum("ij,ij->i", query, query)[:, None]
-            into[:, block] = np.nan_to_num(apart, nan=np.inf, posinf=np.inf)
+        each = zip(squares, pair.take(rows[block]), queries, centres, units, rooms, strict=True)
+        for into, side, query, centre, unit, room in each:
+            into[:, block] = _apart(side, query, centre, unit, room[: len(side)])
     for side in squares:
         usual = float(np.median(side[:, :: 1 + len(rows) // 1000]))
         # Most rows of a side may be one and the same: then none is near another there.
         side /= usual if usual > 0 else 1.0
-    largest = np.sqrt(np.maximum(squares.max(axis=0), 0))
+    largest = np.maximum(squares[0], squares[1], out=squares[0])
+    np.sqrt(np.maximum(largest, 0, out=largest), out=largest)
     largest[largest < COPY] = np.inf
     return np.asarray(largest)
+
+
+def _apart(rows: np.ndarray, query: Floats, centre: Floats, unit: float, room: Floats) -> Floats:
+    """Squared distances of rows from every query, which is about a centre and in a unit; `room` is overwritten."""
+    # A row that is farther than any number can tell is no neighbour.
+    with np.errstate(over="ignore", invalid="ignore"):
+
+        def moved(own: np.ndarray) -> Floats:
+            np.subtract(own, centre, out=room)
+            if unit != 1:
+                np.divide(room, unit, out=room)
+            return np.asarray(np.einsum("ij,ij->i", room, room))
+
+        sizes = moved(rows)
+        if not np.isfinite(sizes).all():
+            sizes = moved(_finite([rows])[0])
+        apart = query @ room.T
+        apart *= -2
+        apart += sizes
+        apart += np.einsum("ij,ij->i", query, query)[:, None]
+    return apart if np.isfinite(apart).all() else np.nan_to_num(apart, nan=np.inf, posinf=np.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -49,6 +50,10 @@ SINGLE_ROWS, SINGLE_WIDTH, SINGLE_LEAST, SINGLE_SIZES = 50_000, 64, 1e-3, (1e-12
 SHOWN, STRETCHES_SHOWN = 4, 8
 # The largest distance of a shift from the mean, in standard deviations, with sums in float64 and in float32.
 FAR, SINGLE_FAR = 1e3, 1.0
+
+# From this width of both sides on, products of each side and of both are taken one by one, from rows that are not put
+# side by side before.
+APART = 128
 
 # Above this many bytes of partial sums, one worker with BLAS threads is used instead of one thread per block.
 PARTIAL_BYTES = 256 << 20
@@ -341,14 +346,14 @@ def row_moments(
     only : ndarray of bool, shape (n,), optional
         Rows to use. Default: all rows. The other rows may contain NaN.
     """
-    fold = np.zeros(rows.shape[0], dtype=np.uint8) if only is None else np.where(only, 0, 1).astype(np.uint8)
+    fold = None if only is None else np.where(only, 0, 1).astype(np.uint8)
     parts, _, kept, _ = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
     return parts[0], kept
 
 
 def _moments(
     source: Pair | Single,
-    fold: np.ndarray,
+    fold: np.ndarray | None,
     folds: int,
     drop_nonfinite: bool,
     engine: Engine,
@@ -428,6 +433,8 @@ class FoldPass:
     ----------
     indices : tuple of (ndarray or None)
         Rows of each side that make up the pairs.
+    fold : ndarray of uint8, shape (n,), or None
+        Fold of each row. None: all rows are in fold 0, and nothing that grows with the rows is sent to workers.
     shift : ndarray of shape (width,)
         Sums are taken about this point.
     weights : ndarray of shape (width,) or None
@@ -439,7 +446,7 @@ class FoldPass:
     """
 
     indices: tuple[Index, ...]
-    fold: np.ndarray
+    fold: np.ndarray | None
     folds: int
     drop_nonfinite: bool
     shift: Floats
@@ -465,31 +472,57 @@ class Sums(NamedTuple):
 def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]:
     """Sums over a block, fold by fold."""
     sides = [read_side(side, index, *block) for side, index in zip(rows, plan.indices, strict=True)]
-    label = plan.fold[slice(*block)]
-    for k in range(plan.folds):
-        at = np.flatnonzero(label == k)
-        dropped = at[:0]
-        z = _shifted(sides, at, plan.shift, plan.dtype)
+    cuts = list(itertools.pairwise(itertools.accumulate((side.shape[1] for side in sides), initial=0)))
+    label = np.zeros(len(sides[0]), np.uint8) if plan.fold is None else plan.fold[slice(*block)]
+    folds = [np.flatnonzero(label == k) for k in range(plan.folds)]
+    n_pairs = rows[0].shape[0] if plan.indices[0] is None else len(plan.indices[0])
+    places = Places(sides, max(map(len, folds)), plan.dtype)
+    for at in folds:
+        dropped, n = at[:0], len(at)
+        z = places.take(at)
+        for side, cut in zip(z, cuts, strict=True):
+            shift = plan.shift[slice(*cut)]
+            if shift.any():
+                side -= shift.astype(plan.dtype)
         # Infinities of both signs have no sum; they are refused or dropped here.
         with np.errstate(invalid="ignore", over="ignore"):
-            first = z.sum(axis=0)
+            first = _column_sums(z)
         if not np.isfinite(first).all():
             if not plan.drop_nonfinite:
                 refuse_nonfinite(list(zip(rows, plan.indices, strict=True)), sides, block[0])
-            good = np.isfinite(z).all(axis=1)
-            dropped = at[~good] + block[0]
-            z = z[good]
-            first = z.sum(axis=0)
-        own = np.empty(0) if plan.weights is None else some_traits(traits(z, plan.weights), len(plan.fold))
-        kept = z if plan.keep else np.empty((0, z.shape[1]))
-        yield Sums(len(z), first.astype(np.float64, copy=False), _products(z), dropped, own, kept)
+            good = np.all([np.isfinite(side).all(axis=1) for side in z], axis=0)
+            dropped, n = at[~good] + block[0], int(good.sum())
+            z = [side[good] for side in z]
+            first = _column_sums(z)
+        own: Floats = np.empty(0)
+        if plan.weights is not None:
+            each = [traits(side, plan.weights[slice(*cut)]) for side, cut in zip(z, cuts, strict=True)]
+            own = some_traits(sum(each[1:], each[0]), n_pairs)
+        kept = np.concatenate(z, axis=1) if plan.keep else np.empty((0, cuts[-1][1]))
+        yield Sums(n, first, _products(z), dropped, own, kept)
 
 
-def _products(z: Floats) -> Floats:
+def _column_sums(sides: Sequence[Floats]) -> Floats:
+    return np.concatenate([side.sum(axis=0) for side in sides], dtype=np.float64)
+
+
+def _products(sides: Sequence[Floats]) -> Floats:
+    """Sums of products of all columns."""
     # Values whose products leave float64 are refused by name when the pass is over.
     device = current_device()
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(z.T @ z if device is None else device.gram(z), dtype=np.float64)
+        if device is not None:
+            return np.asarray(device.gram(np.concatenate(sides, axis=1)), dtype=np.float64)
+        if len(sides) == 1 or min(side.shape[1] for side in sides) < APART:
+            z = np.concatenate(sides, axis=1)
+            return np.asarray(z.T @ z, dtype=np.float64)
+        x, y = sides
+        found, width = np.empty((x.shape[1] + y.shape[1],) * 2, x.dtype), x.shape[1]
+        np.matmul(x.T, x, out=found[:width, :width])
+        np.matmul(x.T, y, out=found[:width, width:])
+        np.matmul(y.T, y, out=found[width:, width:])
+        found[width:, :width] = found[:width, width:].T
+        return np.asarray(found, dtype=np.float64)
 
 
 def _add(into: Sums, part: Sums) -> Sums:
@@ -583,17 +616,28 @@ def _middle(sample: Floats, near: float) -> Floats:
     return np.where(np.abs(middle) > near * (high - low), middle, 0.0)
 
 
-def _shifted(sides: Sequence[Floats], rows: np.ndarray, shift: Floats, dtype: np.dtype) -> Floats:
-    """Some rows of all sides, side by side in one precision, moved by the shift."""
-    z = np.empty((len(rows), len(shift)), dtype)
-    start = 0
-    for side in sides:
-        # Without folds the rows are all rows, and need not be gathered.
-        z[:, start : start + side.shape[1]] = side if len(rows) == len(side) else side[rows]
-        start += side.shape[1]
-    if shift.any():
-        z -= shift.astype(dtype)
-    return z
+class Places:
+    """Room for some rows of each side of a block at a time. Fresh memory for each would take longer than copying them.
+
+    Parameters
+    ----------
+    sides : sequence of ndarray of shape (n, d)
+    most : int
+        The largest number of rows at a time.
+    dtype : numpy.dtype
+        Precision of what is taken.
+    """
+
+    def __init__(self, sides: Sequence[np.ndarray], most: int, dtype: np.dtype) -> None:
+        # Other layouts would be copied as a whole for every part.
+        self._sides = [np.ascontiguousarray(side, dtype) for side in sides]
+        self._rooms = [np.empty((most, side.shape[1]), dtype) for side in sides]
+
+    def take(self, rows: np.ndarray) -> list[Floats]:
+        """Return these rows of each side, until the next call. They may be overwritten."""
+        each = zip(self._sides, self._rooms, strict=True)
+        # The numbers are within range, so nothing is clipped. To check them, numpy would use fresh memory.
+        return [np.take(side, rows, axis=0, out=room[: len(rows)], mode="clip") for side, room in each]
 
 
 def refuse_constant(names: tuple[str, str], moments: PairMoments) -> None:
@@ -638,22 +682,29 @@ def some_traits(each: Floats, n: int) -> Floats:
     return np.asarray(each[mixed % np.uint64(step) == 0])
 
 
+def copies_among(some: Floats, used: int, n: int) -> int:
+    """Return about how many of the rows in use repeat others, from the traits that `some_traits` kept of n rows."""
+    step = -(-n // EXACT)
+    # Each value is kept or left out with all of its copies, however many. So different values are counted, not rows.
+    return max((len(some) if step == 1 else used) - step * len(np.unique(some)), 0)
+
+
 def pair_traits(x: Floats, y: Floats) -> Floats:
     """Traits of rows that are held in memory, of both sides together."""
     rows = np.hstack([x - x.mean(axis=0), y - y.mean(axis=0)])
     return traits(rows, trait_weights(rows))
 
 
-def repeated_rows(row_traits: Floats, n: int, *, in_blocks: bool = False) -> tuple[Alert, ...]:
+def repeated_rows(row_traits: Floats, used: int, n: int | None = None, *, in_blocks: bool = False) -> tuple[Alert, ...]:
     """Return an alert about rows whose traits repeat.
 
-    `n` is the number of rows in use; of very many rows, only some traits were kept. `in_blocks` states whether whole
-    blocks are held out.
+    `used` of n rows (default: all) are in use; of very many rows, only some traits were kept. `in_blocks` states
+    whether whole blocks are held out.
     """
-    copies = len(row_traits) - len(np.unique(row_traits))
-    if copies <= max(0.005 * len(row_traits), 1):
+    copies = copies_among(row_traits, used, used if n is None else n)
+    if copies <= max(0.005 * used, 1):
         return ()
-    text = f"About {round(copies * n / len(row_traits))} of {n} rows repeat others"
+    text = f"About {copies} of {used} rows repeat others"
     if in_blocks:
         text += ". Copies of one block are held out together; copies in different blocks make errors too small."
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -173,6 +174,11 @@ class PairMoments:
         width = x.shape[1] + y.shape[1]
         parts = (np.hstack([x[a:b], y[a:b]], dtype=np.float64) for a, b in blocks(len(x), width))
         return cls.split(total([Moments.zero(width), *map(Moments.of, parts)]), x.shape[1])
+
+    @cached_property
+    def directions(self) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of the source's scatter, which several fits share; see `eigen`."""
+        return eigen(self.xx, self.n)
 
     @property
     def cross(self) -> CrossMoments:

@@ -492,3 +492,22 @@ def test_the_nearest_orthonormal_matrix_is_that_of_the_svd(rng, shape, least):
         np.testing.assert_allclose(found, u @ vt, atol=1e-9)
     narrow = found if shape[-2] >= shape[-1] else np.swapaxes(found, -1, -2)
     assert np.abs(np.swapaxes(narrow, -1, -2) @ narrow - np.eye(narrow.shape[-1])).max() < 1e-12
+
+
+@pytest.mark.parametrize(("n", "p", "q", "related"), [(400, 8, 5, False), (160, 30, 10, True), (160, 64, 20, False)])
+def test_rotate_and_drop_is_no_worse_than_100_plain_steps(rng, n, p, q, related):
+    x = rng.normal(size=(n, p)) * np.geomspace(1, 0.05, p)
+    y = x @ rotation(rng, p)[:, :q] + 0.3 * rng.normal(size=(n, q))
+    y = y if related else y[rng.permutation(n)]
+    moments = PairMoments.of(x, y)
+    xx, xy = moments.xx, moments.xy
+    bound = np.linalg.eigvalsh(xx)[-1]
+    errors = []
+    for start in (fit_permutation(moments).matrix, xy, np.linalg.solve(xx, xy)):
+        r = polar(start)
+        for _ in range(100):
+            r = polar(xy + bound * r - xx @ r)
+        errors.append(np.sum(r * (xx @ r)) - 2 * np.sum(r * xy) + np.trace(moments.yy))
+    found = fit_rigid(moments, scale=False)
+    np.testing.assert_allclose(found.matrix.T @ found.matrix, np.eye(q), atol=1e-10)
+    assert squared_error(found, x, y) <= min(errors) * (1 + 1e-6)

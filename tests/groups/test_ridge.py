@@ -283,3 +283,11 @@ def test_rows_in_memory_are_dealt_into_folds(rng, translation):
     expected = choose_penalties(parts, translation=translation).whole
     np.testing.assert_allclose(penalty_of(x, y, translation=translation), expected, rtol=1e-9)
     assert np.min(penalty_of(x[:6], y[:6])) > 0 and penalty_of(x[:5], y[:5]) == 0
+
+
+@pytest.mark.parametrize("columns", [5, WIDE + 10])
+def test_targets_together_get_the_penalties_that_they_get_alone(rng, columns):
+    parts = folded(*related(rng, 60, columns, 6), 5)[1]
+    targets = [slice(2), slice(2, 3), slice(3, 6)]
+    judges = Judges(parts)
+    assert judges.choose_each(parts, targets) == [judges.choose(parts, target) for target in targets]

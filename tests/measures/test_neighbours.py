@@ -72,3 +72,14 @@ def test_gaussian_classes_have_their_true_information(rng):
 
 def test_singletons_alone_inform_of_nothing():
     assert neighbour_information(np.arange(4.0), np.array([[0, 1, 2, 3]]), k=3)[0] == 0
+
+
+def test_many_variables_are_estimated_one_by_one(rng):
+    values = np.round(rng.normal(size=(7, 120)), 1)
+    codes = np.array([rng.integers(0, c, 120) for c in (2, 15)])
+    together = neighbour_information(values, codes, k=5)
+    assert together.shape == (7, 2)
+    for own, estimates in zip(values, together, strict=True):
+        np.testing.assert_array_equal(neighbour_information(own, codes, k=5), estimates)
+        oracle = [by_all_pairs(own, c, 5, count_ties=True) for c in codes]
+        np.testing.assert_allclose(estimates, oracle, atol=1e-12)

@@ -71,7 +71,7 @@ def test_bins_hold_equally_many_rows_and_never_part_equal_values(rng):
     many, few, constant = rng.normal(size=2000), rng.integers(0, 3, 2000).astype(float), np.ones(2000)
     heavy = np.where(rng.uniform(size=2000) < 0.5, 0.0, rng.normal(size=2000))
     binned = bin_latents(np.column_stack([many, few, constant, heavy, many]))
-    assert binned.width == 5 and binned.codes.shape == (2, 2000, 4) and binned.bins <= BINS
+    assert binned.width == 5 and binned.codes.shape == (1, 2000, 8) and binned.bins <= BINS
     counts = np.bincount(binned.codes[0, :, 0])
     assert len(counts) == BINS and counts.min() >= LEAST_IN_BIN and counts.max() <= 2 * 2000 / BINS
     np.testing.assert_array_equal(binned.codes[0, :, 1], few)
@@ -122,3 +122,30 @@ def test_a_signal_among_many_latents_is_found_whenever_it_appears(rng):
     made = boost(bin_latents(x), train, y[train], test, classes=0, trees=100, leaves=8)
     assert set(np.argsort(made.gains)[-2:]) == {0, 700}
     assert np.corrcoef(made.scores[0], y[test])[0, 1] > 0.9
+
+
+def best_gain(column, slopes, least=20):
+    """The gain of the best cut of a column between the ends of its bins, of a loss with second derivatives of 1."""
+    order = np.argsort(column, kind="stable")
+    column, slopes = column[order], slopes[order]
+    ends = np.flatnonzero(np.diff(column)) + 1
+    ends = ends[(ends >= least) & (len(column) - ends >= least)]
+    left, total = np.cumsum(slopes)[ends - 1], slopes.sum()
+    return np.max(left**2 / ends + (total - left) ** 2 / (len(column) - ends) - total**2 / len(column), initial=0.0)
+
+
+def test_of_many_latents_trees_see_those_with_the_largest_gains_of_all_rows(rng):
+    x = rng.normal(size=(200, WIDE + 150))
+    y = targets(x, 0, rng)
+    binned = bin_latents(x)
+    codes = binned.codes.transpose(0, 2, 1).reshape(-1, 200)[: x.shape[1]]
+    own = np.array([best_gain(column, y.mean() - y) for column in codes])
+    allowed = np.argsort(-own)[:CLOSEST]
+    rows = np.arange(200)
+    first = boost(binned, rows, y, rows, classes=0, trees=1, leaves=2)
+    assert first.gains.argmax() == own.argmax() and (first.gains > 0).sum() == 1
+    np.testing.assert_allclose(first.gains.max(), own.max(), rtol=1e-6)
+    used = boost(binned, rows, y, rows, classes=0, trees=EVERY, leaves=LEAVES).gains > 0
+    assert set(np.flatnonzero(used)) <= set(allowed) and used.sum() > 10
+    later = boost(binned, rows, y, rows, classes=0, trees=3 * EVERY, leaves=LEAVES).gains > 0
+    assert not set(np.flatnonzero(later)) <= set(allowed)

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nearid.base.extensions import extension, lapack
-from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, span_of, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
 
 # The penalty of a linear map, or several penalties whose maps are averaged.
 Ridge = float | tuple[float, ...]
 
 # From this number of columns on, preparing an assignment saves time.
 WIDE = 512
-# From this number of columns on, the nearest orthonormal matrix is computed from products, if the ratio of their
-# eigenvalues is above this limit.
-BY_PRODUCTS, WELL_CONDITIONED = 128, 1e-8
+# From this number of columns on, a large singular value decomposition, and from that number on the nearest orthonormal
+# matrix, is computed from products, if the ratio of their eigenvalues is above this limit.
+BY_PRODUCTS, NEAREST_BY_PRODUCTS, WELL_CONDITIONED = 128, 4, 1e-8
 # Size of the term that leads the descent out of the span of few rows.
 NUDGE = 1e-3
 
@@ -40,8 +40,8 @@ class Map(ABC):
         """A, of shape (p, q)."""
 
     @abstractmethod
-    def turn(self, centred: Floats) -> Floats:
-        """Return rows that are already centred, times A."""
+    def turn(self, centred: Floats, out: Floats | None = None) -> Floats:
+        """Return rows that are already centred, times A, in a new array or in `out`."""
 
     @abstractmethod
     def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> Map:
@@ -75,9 +75,9 @@ class DenseMap(Map):
         """The matrix of shape (p, q)."""
         return self.coefficients
 
-    def turn(self, centred: Floats) -> Floats:
+    def turn(self, centred: Floats, out: Floats | None = None) -> Floats:
         """Return centred rows times the matrix."""
-        return centred @ self.coefficients
+        return np.matmul(centred, self.coefficients, out=out)
 
     def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> DenseMap:
         """The same map in other units and precision."""
@@ -103,9 +103,10 @@ class MatchMap(Map):
     weights: Floats
     width: int
 
-    def turn(self, centred: Floats) -> Floats:
+    def turn(self, centred: Floats, out: Floats | None = None) -> Floats:
         """Return the matched columns of centred rows times their weights."""
-        picked = np.take(centred, self.columns, axis=1)
+        # There is a column of each number, so nothing is clipped. To check that, numpy would copy `out`.
+        picked = np.take(centred, self.columns, axis=1, out=out, mode="clip")
         picked *= self.weights
         return picked
 
@@ -259,7 +260,7 @@ def polar(matrix: Floats) -> Floats:
     """Return the nearest matrix with orthonormal rows or columns, for one matrix or each of a stack."""
     sizes = np.abs(matrix).max(axis=(-2, -1), keepdims=True)
     scaled = matrix / np.where(sizes > 0, sizes, 1.0)
-    if min(matrix.shape[-2:]) >= BY_PRODUCTS:
+    if min(matrix.shape[-2:]) >= NEAREST_BY_PRODUCTS:
         tall = scaled if matrix.shape[-2] >= matrix.shape[-1] else np.swapaxes(scaled, -1, -2)
         nearest = _orthonormal(tall)
         if nearest is not None:
@@ -331,13 +332,13 @@ def _isometry(xy: Floats, n: int) -> Floats:
     return np.asarray(nearest)
 
 
-def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 100, tol: float = 1e-9) -> list[Floats]:
+def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 50, tol: float = 1e-9) -> list[Floats]:
     """Minimise |y - s x R|^2 over R with orthonormal columns (fewer than rows) and, where asked, the scale s.
 
-    Each step minimises a bound that touches the error at R (x^T x replaced by its largest eigenvalue), so the error
-    never grows. The starts include the signed permutation, so that the ladder stays nested. Rows fewer than columns
-    say nothing of directions at right angles to them, which descent would enter by rounding alone: a nudge towards the
-    permutation decides which of them it enters.
+    Each step minimises a bound that touches the error near R (x^T x replaced by its largest eigenvalue), and is taken
+    only if the error falls. The starts include the signed permutation, so that the ladder stays nested. Rows fewer than
+    columns say nothing of directions at right angles to them, which descent would enter by rounding alone: a nudge
+    towards the permutation decides which of them it enters.
 
     Targets of one source descend side by side, each until its own error no longer falls.
     """
@@ -347,7 +348,8 @@ def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 100,
     xy = np.stack([m.xy / np.sqrt(unit_x) / np.sqrt(unit_y) for m, unit_y in zip(many, units_y, strict=True)])
     fixed = np.sqrt(unit_x / units_y)
     matched = np.stack([np.sign(fit_permutation(m).matrix) for m in many])
-    solve = least_squares(many[0].xx, n)
+    few = n + q < p
+    solve = _within_rows(many[0]) if few else least_squares(many[0].xx, n)
     starts = np.stack(
         [
             np.stack([_isometry(own.T, n).T for own in xy]),
@@ -356,9 +358,9 @@ def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 100,
         ]
     )
     basis = None
-    if n + q < p:
+    if few:
         # Few rows: the frame lies in their span and that of the permutation, which is as many directions as it can use.
-        values, vectors = eigen(xx, n)
+        values, vectors = many[0].directions
         span = vectors[:, values > resolution(p) * values[0]]
         basis = np.stack([np.linalg.qr(np.hstack([span, own]))[0] for own in matched])
         across = basis.transpose(0, 2, 1)
@@ -380,14 +382,23 @@ def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 100,
     rotation = polar(start + NUDGE * matched) if n <= p else start.copy()
     error, s = judged(rotation)
     falling = np.arange(len(many))
+    before, run = rotation.copy(), np.zeros(len(many))
     for _ in range(steps):
-        own = rotation[falling]
+        own, ahead = rotation[falling], run[falling] / (run[falling] + 3)
+        # The bound at a point further along the last step (Nesterov) saves most of the steps. It may lie above the
+        # error; then the step is not taken, and the next one starts anew.
+        at = own + ahead[:, None, None] * (own - before[falling])
         # A scale below zero or of zero leaves the cross-products alone.
-        pull = np.clip(s[falling], 0, None)[:, None, None] * (bound[falling] * own - xx[falling] @ own)
+        pull = np.clip(s[falling], 0, None)[:, None, None] * (bound[falling] * at - xx[falling] @ at)
         own = polar(xy[falling] + pull)
-        before, (after, scales) = error[falling], judged(own, falling)
-        rotation[falling], error[falling], s[falling] = own, after, scales
-        falling = falling[before - after > tol * np.abs(before)]
+        after, scales = judged(own, falling)
+        gained = error[falling] - after
+        taken, slow = gained > 0, gained <= tol * np.abs(error[falling])
+        better = falling[taken]
+        before[better], rotation[better] = rotation[better], own[taken]
+        error[better], s[better] = after[taken], scales[taken]
+        run[falling] = np.where(slow, 0, run[falling] + 1)
+        falling = falling[~(slow & (ahead == 0))]
         if not len(falling):
             break
     at_first, first_s = judged(start)
@@ -418,7 +429,7 @@ def fit_linear_to_many(
         each = []
         for own, share in shares_of(ridge):
             if own not in solvers:
-                solvers[own] = _penalised(moments.xx, moments.n, own, translation)
+                solvers[own] = _penalised(many[0], own, translation)
             each.append(share * solvers[own](moments.xy))
         found.append(DenseMap(moments.mean_x, moments.mean_y, np.ascontiguousarray(sum(each[1:], each[0]))))
     return found
@@ -436,11 +447,12 @@ def typical(ridge: Ridge) -> float:
     return float(np.median(ridge))
 
 
-def _penalised(xx: Floats, n: int, ridge: float, translation: bool) -> Callable[[Floats], Floats]:
+def _penalised(moments: PairMoments, ridge: float, translation: bool) -> Callable[[Floats], Floats]:
     """The matrix of one penalty, of cross-products xy; moments are about the means, or about the origin."""
+    xx, n = moments.xx, moments.n
     if ridge and 2 * n < len(xx):
         # Few rows: the map lies in their span.
-        values, vectors = eigen(xx, n)
+        values, vectors = moments.directions
         weights = 1 / (np.clip(values, 0, None) + ridge)
         return lambda xy: np.asarray(vectors @ (weights[:, None] * (vectors.T @ xy)))
     if ridge:
@@ -448,6 +460,14 @@ def _penalised(xx: Floats, n: int, ridge: float, translation: bool) -> Callable[
         xx, n = xx.copy(), n + len(xx)
         xx.flat[:: len(xx) + 1] += ridge
     return least_squares(xx, n, centred=translation)
+
+
+def _within_rows(moments: PairMoments) -> Callable[[Floats], Floats]:
+    """The least-squares solver of least norm of few rows, from the decomposition that other fits share."""
+    values, vectors = moments.directions
+    kept = values > resolution(len(moments.xx)) * values[0]
+    span, sizes = vectors[:, kept], values[kept, None]
+    return lambda xy: np.asarray(span @ ((span.T @ xy) / sizes))
 
 
 def least_squares(xx: Floats, n: int, *, centred: bool = True) -> Callable[[Floats], Floats]:

@@ -264,43 +264,55 @@ class Judges:
     def _about(self, moments: PairMoments) -> PairMoments:
         return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
 
-    def choose(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Penalties:
-        """The penalties that have the least error on each judging fold.
+    def choose(self, parts: Folded, target: slice = ALL) -> Penalties:
+        """The penalties that have the least error on each judging fold, of some columns of the target.
 
         `parts` has the source's moments of the beginning.
-
-        Parameters
-        ----------
-        target : slice
-            Columns of the target that count.
-        least_gain : float
-            Plain least squares is kept where no penalty lessens its error by this share.
         """
-        *folds, whole = (_ridge(own) for own in self.choose_many(parts, target, least_gain=least_gain))
-        return Penalties(tuple(folds), whole)
+        return self.choose_each(parts, [target])[0]
 
-    def choose_many(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> list[Floats]:
+    def choose_each(self, parts: Folded, targets: Sequence[slice], *, least_gain: float = 0.0) -> list[Penalties]:
+        """The same for each of several targets.
+
+        Plain least squares is kept where no penalty lessens its error by the share `least_gain`.
+        """
+        found = []
+        for own in self._chosen(parts, targets, least_gain):
+            *folds, whole = map(_ridge, own)
+            found.append(Penalties(tuple(folds), whole))
+        return found
+
+    def choose_many(self, parts: Folded) -> list[Floats]:
         """The same for many targets at a time: for each fold, and last for all rows, of shape (judges, targets)."""
-        if not self._pairs:
-            return self._by_themselves(parts, target)
-        each = range(len(parts.counts))
-        tests = [] if self._few else [self._about(parts.part(k)).target(target) for k in each]
+        return self._chosen(parts, [ALL], 0.0)[0]
 
-        def judge(at: int) -> list[tuple[int, Choice]]:
+    def _chosen(self, parts: Folded, targets: Sequence[slice], least_gain: float) -> list[list[Floats]]:
+        """Penalties for each fold, and last for all rows, for the columns of each target."""
+        if not self._pairs:
+            return [self._by_themselves(parts, target) for target in targets]
+        each = range(len(parts.counts))
+        tests = [] if self._few else [self._about(parts.part(k)) for k in each]
+
+        def judge(at: int) -> list[list[tuple[int, Choice]]]:
             a, b = pair = self._pairs[at]
             if self._few:
-                train, *judging = (y[:, target] for _, y in self._rows(parts, pair))
-                errors = self._paths[at](train, judging)
+                rows = [y for _, y in self._rows(parts, pair)]
+                judged = (self._paths[at](rows[0][:, t], [y[:, t] for y in rows[1:]]) for t in targets)
             else:
-                errors = self._paths[at](self._about(parts.without(pair)).target(target), (tests[b], tests[a]))
-            return [(fold, Choice.of(own, least_gain)) for fold, own in zip((a, b), errors, strict=True)]
+                # Shared by all targets: sums over folds take longer than the errors of a target.
+                train = self._about(parts.without(pair))
+                judging = tests[b], tests[a]
+                judged = (self._paths[at](train.target(t), [own.target(t) for own in judging]) for t in targets)
+            return [[(k, Choice.of(own, least_gain)) for k, own in zip(pair, of, strict=True)] for of in judged]
 
-        choices: list[list[Choice]] = [[] for _ in each]
+        choices: list[list[list[Choice]]] = [[[] for _ in each] for _ in targets]
         for judged in ordered_map(judge, range(len(self._pairs)), workers=self._workers):
-            for fold, chosen in judged:
-                choices[fold].append(chosen)
-        choices.append([chosen for own in choices for chosen in own])
-        return [self._unit * self.penalties[_agreed(own, least_gain)] for own in choices]
+            for into, of_target in zip(choices, judged, strict=True):
+                for fold, chosen in of_target:
+                    into[fold].append(chosen)
+        for into in choices:
+            into.append([chosen for own in into for chosen in own])
+        return [[self._unit * self.penalties[_agreed(own, least_gain)] for own in into] for into in choices]
 
     def _by_themselves(self, parts: Folded, target: slice) -> list[Floats]:
         sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []
@@ -321,8 +333,7 @@ def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
 
 def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
     """The same for some columns of the target at a time, as for factors in units of their own."""
-    judges = Judges(parts)
-    return [judges.choose(parts, target, least_gain=LEAST_GAIN) for target in targets]
+    return Judges(parts).choose_each(parts, targets, least_gain=LEAST_GAIN)
 
 
 def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> Ridge:

@@ -447,9 +447,8 @@ def directions_between(wx: Floats, xy: Floats, wy: Floats) -> tuple[Floats, Floa
 
 def products_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
     """Return the sums of products of x a_i and y b_i for each pair of directions, and of the squares of both."""
-    top = np.einsum("ik,ij,jk->k", a, moments.xy, b, optimize=True)
-    left, right = (np.einsum("ik,ij,jk->k", v, s, v, optimize=True) for v, s in ((a, moments.xx), (b, moments.yy)))
-    return np.stack([top, left, right])
+    each = (a, moments.xy, b), (a, moments.xx, a), (b, moments.yy, b)
+    return np.stack([np.einsum("ik,ik->k", left, scatter @ right) for left, scatter, right in each])
 
 
 def _whitener(scatter: Floats, n: int) -> Floats:

@@ -16,15 +16,16 @@ from nearid.base.progress import Progress, silent
 from nearid.engines.local import libraries, ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import Factor, Factors, repeated_pairs
-from nearid.measures.registry import INFINITY, Earlier, Measured, Part, measure, variant
+from nearid.measures.registry import INFINITY, MANY_LATENTS, Earlier, Measured, Part, measure, variant
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from nearid.measures.trees import Binned
 
 TREES = 100
-# Trees of the fits that only tell how much the value varies when rows are left out.
-SPREAD_TREES = 30
+# Trees of the fits that only tell how much the value varies when rows are left out; with many latents fewer, as their
+# intervals are wide enough (docs/guide/score.md).
+SPREAD_TREES, SPREAD_TREES_WIDE = 30, 20
 # Trees as shallow as those that the measure was published with (depth 3).
 LEAVES = 8
 
@@ -43,6 +44,7 @@ LEAVES = 8
     heat_map="Importance to boosted trees",
     heat_map_of="importance",
     costly=True,
+    steady=True,
 )
 def dci(
     x: Floats,
@@ -64,8 +66,8 @@ def dci(
     model : {"boost", "forest", "l1"}
         Gradient boosting (100 trees of 8 leaves, on latents cut into at most 127 bins), random forests, or Lasso and L1
         logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
-        If there are more than 256 latents, boosted trees see all of them in every 20th round, and between these rounds
-        only the 128 that came nearest to the best one.
+        If there are more than 256 latents, boosted trees see 128 of them. These are chosen in every 20th round: those
+        with the largest gains of a cut of all rows.
     folds : int
         Number of folds; importances are means over the fits. 1 gives in-sample scores.
 
@@ -92,7 +94,9 @@ def dci(
     """
     fold = assign(len(x), folds, random_state, factors.block_codes)
     latents = _latents(x, model, earlier)
-    trees = TREES if earlier is None or earlier.permuted else SPREAD_TREES
+    trees = TREES
+    if earlier is not None and not earlier.permuted:
+        trees = SPREAD_TREES if x.shape[1] <= MANY_LATENTS else SPREAD_TREES_WIDE
     tasks = [(factor, k) for factor in factors.items for k in range(folds)]
 
     def run(task: tuple[Factor, int]) -> Fit:

@@ -20,7 +20,7 @@ from nearid.arrays.pair import Index, part_of, read_part, take_side
 from nearid.base.errors import InputError
 from nearid.base.options import checked
 from nearid.engines.base import Engine
-from nearid.engines.local import LOCAL, blocks, ordered_map
+from nearid.engines.local import LOCAL, blocks, open_engine, ordered_map
 from nearid.folds import LARGEST
 from nearid.measures.registry import Measured
 from nearid.moments import Floats
@@ -59,7 +59,7 @@ class Diameter:
 
 
 @checked
-def diameter(points: object, *, budget: float = BUDGET) -> Measured:
+def diameter(points: object, *, budget: float = BUDGET, engine: str | Engine | None = None) -> Measured:
     """Largest distance between two rows, or a lower and an upper bound of it.
 
     Parameters
@@ -67,6 +67,8 @@ def diameter(points: object, *, budget: float = BUDGET) -> Measured:
     points : array, tensor, path or Rows, of shape (n, d)
     budget : float
         Multiply-adds that an exact search may take. If it would take more, the result is a pair of bounds.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes over all rows run; see `nearid.compare`. An exact search runs in this process.
 
     Returns
     -------
@@ -83,20 +85,31 @@ def diameter(points: object, *, budget: float = BUDGET) -> Measured:
     """
     rows = open_rows(points)
     mean, parts = np.zeros(rows.shape[1]), blocks(*rows.shape)
-    with np.errstate(invalid="ignore", over="ignore"):
-        for part in ordered_map(lambda b: rows.read(*b).sum(axis=0, dtype=np.float64) / rows.shape[0], parts):
-            mean += part
-    if not np.isfinite(mean).all():
-        _refuse_nonfinite(rows)
-    centre = mean.astype(rows.dtype).astype(np.float64)
-    radii = np.concatenate(list(ordered_map(lambda b: _distances(rows.read(*b), centre), parts)))
-    if not radii.max() < LARGEST:
-        raise InputError(
-            f"Squares of the values of {rows.name} leave the range of float64. Divide it by its typical size."
-        )
-    widest = search(rows, None, radii, centre, budget=budget)
+    with open_engine(engine) as opened:
+        for part in opened.map(_mean, parts, rows):
+            with np.errstate(invalid="ignore", over="ignore"):
+                mean += part
+        if not np.isfinite(mean).all():
+            _refuse_nonfinite(rows)
+        centre = mean.astype(rows.dtype).astype(np.float64)
+        radii = np.concatenate(list(opened.map(_radii, parts, rows, centre)))
+        if not radii.max() < LARGEST:
+            raise InputError(
+                f"Squares of the values of {rows.name} leave the range of float64. Divide it by its typical size."
+            )
+        widest = search(rows, None, radii, centre, budget=budget, engine=opened)
     bounds = {"lower": widest.lower, "upper": widest.upper, "exact": widest.exact}
     return Measured(widest.lower, parts=bounds, arrays={"pair": widest.pair})
+
+
+def _mean(block: tuple[int, int], rows: Rows) -> Floats:
+    """Return the sum of the rows of a block over the number of all rows."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(rows.read(*block).sum(axis=0, dtype=np.float64) / rows.shape[0])
+
+
+def _radii(block: tuple[int, int], rows: Rows, centre: Floats) -> Floats:
+    return _distances(rows.read(*block), centre)
 
 
 def _distances(block: Floats, point: Floats) -> Floats:

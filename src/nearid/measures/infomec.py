@@ -33,6 +33,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 # Below this many rows per column a linear fit separates classes by chance.
 FEW_ROWS = 10
 JITTER = 1e-10
+# Values whose neighbours are sought in one task.
+AT_A_TIME = 10_000
 
 
 @measure(
@@ -45,6 +47,7 @@ JITTER = 1e-10
     heat_map="Normalised mutual information",
     heat_map_of="information",
     held_out=False,
+    steady=True,
 )
 def infomec(
     x: Floats,
@@ -172,10 +175,13 @@ def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, prog
     columns, labels = np.ascontiguousarray(z.T), np.array(codes)
     if jitter is None:
 
-        def of_latent(column: Floats) -> Floats:
-            return neighbour_information(column, labels, k=k)
+        def of_latents(some: Floats) -> Floats:
+            return neighbour_information(some, labels, k=k)
 
-        return np.array(list(ordered_map(of_latent, list(columns), tick=progress("information", len(columns))))).T
+        # Of few rows a task of one latent would take less time than handing it to a thread.
+        at_a_time = max(1, AT_A_TIME // columns.shape[1])
+        parts = [columns[a : a + at_a_time] for a in range(0, len(columns), at_a_time)]
+        return np.concatenate(list(ordered_map(of_latents, parts, tick=progress("information", len(parts))))).T
 
     def of_pair(column: Floats, factor: Codes) -> float:
         return float(neighbour_information(column, factor[None], k=k, count_ties=False)[0])

@@ -154,10 +154,16 @@ def _along(train: CrossMoments, test: CrossMoments, blocks: tuple[slice, ...]) -
     """Correlation in `test` of each latent with each factor's columns, combined as fits the latent best in `train`."""
     d = len(train.spread)
     out, no_latents = np.zeros((d, len(blocks))), np.zeros((d, 0))
-    for at, b in enumerate(blocks):
-        columns = train.yy[b, b]
+    # Of one column the training rows decide the sign alone.
+    single = [at for at, b in enumerate(blocks) if b.stop - b.start == 1]
+    columns = [blocks[at].start for at in single]
+    signed = np.sign(train.xy[:, columns]) * test.xy[:, columns]
+    out[:, single] = _ratio(signed, np.diag(test.yy)[columns], test.spread[:, None])
+    for at in (at for at in range(len(blocks)) if at not in single):
+        b = blocks[at]
+        own = train.yy[b, b]
         # From the factor's columns to each latent: such a fit needs no products of latents.
-        back = PairMoments(train.n, np.zeros(len(columns)), np.zeros(d), columns, train.xy[:, b].T, no_latents)
+        back = PairMoments(train.n, np.zeros(len(own)), np.zeros(d), own, train.xy[:, b].T, no_latents)
         weights = fit_linear(back).coefficients
         top = np.sum(weights * test.xy[:, b].T, axis=0)
         out[:, at] = _ratio(top, np.sum(weights * (test.yy[b, b] @ weights), axis=0), test.spread)

@@ -61,7 +61,15 @@ def modularity(x: Floats, factors: Factors, *, bins: Bins = BINS, progress: Prog
     return Measured(value, matrix, factors.names, arrays={"per_latent": per_latent}, alerts=alerts)
 
 
-@measure("Explicitness", low=-1.0, invariances=EACH_LATENT, each="Explicitness", each_low=-1.0, costly=True)
+@measure(
+    "Explicitness",
+    low=-1.0,
+    invariances=EACH_LATENT,
+    each="Explicitness",
+    each_low=-1.0,
+    costly=True,
+    steady=True,
+)
 def explicitness(
     x: Floats,
     factors: Factors,

@@ -19,15 +19,15 @@ TIE = 1e-12
 
 
 def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: bool = True) -> Floats:
-    """Mutual information of one continuous variable with discrete ones, in nats.
+    """Mutual information of continuous variables with discrete ones, in nats.
 
     MI = psi(n) + mean psi(k) - mean psi(class size) - mean psi(m), where m counts the values within the distance of
     the k-th nearest of the same class, and is not allowed below 0. Values whose class has no other are left out.
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
-        Of about unit variance.
+    values : ndarray of shape (n,) or (variables, n)
+        Each of about unit variance.
     codes : ndarray of int of shape (factors, n)
         Classes from 0 on.
     k : int
@@ -38,12 +38,14 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: b
 
     Returns
     -------
-    ndarray of shape (factors,)
+    ndarray of shape (factors,) or (variables, factors)
         0 where all classes are singletons.
     """
-    order = np.argsort(values)
-    ordered = np.ascontiguousarray(values[order], dtype=np.float64)
-    return np.asarray(_each(ordered, codes.astype(np.int64), order, k, _digammas(len(values)), count_ties))
+    many = np.asarray(np.atleast_2d(values), dtype=np.float64)
+    order = np.argsort(many, axis=1)
+    ordered = np.take_along_axis(many, order, axis=1)
+    estimates = _each(ordered, codes.astype(np.int64), order, k, _digammas(many.shape[1]), count_ties)
+    return np.asarray(estimates.reshape(*values.shape[:-1], len(codes)))
 
 
 @lru_cache(maxsize=1)
@@ -55,23 +57,25 @@ def _digammas(n: int) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _each(ordered, codes, order, k, psi, count_ties):  # type: ignore[no-untyped-def]
-    """The estimates for all factors. Values whose class has no other are left out."""
-    n, estimates = len(ordered), np.zeros(len(codes))
+def _each(ordered, codes, orders, k, psi, count_ties):  # type: ignore[no-untyped-def]
+    """The estimates for all variables and factors. Values whose class has no other are left out."""
+    variables, n = ordered.shape
+    estimates = np.zeros((variables, len(codes)))
     kept, at = np.empty(n), np.empty(n, np.int64)
     for i in range(len(codes)):
         labels = codes[i]
         sizes = np.zeros(labels.max() + 1, np.int64)
         for label in labels:
             sizes[label] += 1
-        count = 0
-        for place in range(n):
-            label = labels[order[place]]
-            if sizes[label] > 1:
-                kept[count], at[count] = ordered[place], label
-                count += 1
-        if count:
-            estimates[i] = max(0.0, _ross(kept[:count], at[:count], len(sizes), k, psi, count_ties))
+        for j in range(variables):
+            values, order, count = ordered[j], orders[j], 0
+            for place in range(n):
+                label = labels[order[place]]
+                if sizes[label] > 1:
+                    kept[count], at[count] = values[place], label
+                    count += 1
+            if count:
+                estimates[j, i] = max(0.0, _ross(kept[:count], at[:count], len(sizes), k, psi, count_ties))
     return estimates
 
 

@@ -27,6 +27,8 @@ from nearid.measures.targets import Inputs
 from nearid.moments import Floats
 
 INFINITY = float("inf")
+# With more latents, measures of many fits save work: see `dci`, and the permutations of `score`.
+MANY_LATENTS = 256
 # Changes of single latents.
 EACH_LATENT = ("permutation", "sign", "scale", "shift")
 # Modules with measures, in the order of tables and help.
@@ -151,6 +153,9 @@ class Measure:
         Whether rows are read in blocks, so that any number is possible. Otherwise they are kept in memory.
     costly : bool
         Whether one value needs many fits.
+    steady : bool
+        Whether values of permuted factors hardly differ if there are many latents, so that two of them give the chance
+        level.
     symmetric : bool
         Whether latents and factors may be exchanged, if they are equally many and all are numbers.
     by_default : bool
@@ -173,6 +178,7 @@ class Measure:
     held_out: bool = True
     streams: bool = False
     costly: bool = False
+    steady: bool = False
     symmetric: bool = False
     by_default: bool = True
 

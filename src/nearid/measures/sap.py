@@ -13,7 +13,7 @@ from nearid.measures.registry import EACH_LATENT, Measured, measure
 from nearid.moments import Floats
 
 
-@measure("SAP", invariances=EACH_LATENT, each="SAP", costly=True)
+@measure("SAP", invariances=EACH_LATENT, each="SAP", costly=True, steady=True)
 def sap(
     x: Floats, factors: Factors, *, folds: int = 3, random_state: Seed = 0, progress: Progress = silent
 ) -> Measured:

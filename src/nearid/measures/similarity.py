@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearid.arrays import open_rows, pair_rows
+from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.metadata import input_alerts
+from nearid.arrays.pair import Index, read_side
 from nearid.base.alerts import Alert
 from nearid.base.options import Count, Seed, checked
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import blocks, open_engine
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.measures.canonical import Canonical, held_out
 from nearid.measures.registry import Measured
@@ -20,7 +22,9 @@ from nearid.moments import Floats, PairMoments
 
 
 @checked
-def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Measured:
+def cca(
+    x: object, y: object, *, folds: int = 5, random_state: Seed = 0, engine: str | Engine | None = None
+) -> Measured:
     """Mean held-out canonical correlation.
 
     With fewer than 50 rows for each column, directions are sought within the leading principal components of each side.
@@ -33,6 +37,8 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Meas
         Number of folds; 1 gives the in-sample correlations along all directions.
     random_state : int, default=0
         Seed of the folds.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes over the rows run; see `nearid.compare`.
 
     Returns
     -------
@@ -50,12 +56,20 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Meas
     >>> round(m.value, 6), m.correlations.shape
     (1.0, (3,))
     """
-    parts, alerts = _moments(x, y, folds, random_state)
+    parts, alerts = _moments(x, y, folds, random_state, engine)
     return _correlated(held_out(parts), alerts)
 
 
 @checked
-def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, random_state: Seed = 0) -> Measured:
+def svcca(
+    x: object,
+    y: object,
+    *,
+    k: Count | None = None,
+    folds: int = 5,
+    random_state: Seed = 0,
+    engine: str | Engine | None = None,
+) -> Measured:
     """Mean held-out canonical correlation of the leading principal components.
 
     Parameters
@@ -64,7 +78,7 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     k : int, optional
         Principal components of each side. Default: as many as hold 99% of the variance, or fewer if there are few rows,
         chosen as in `cca`.
-    folds, random_state : int
+    folds, random_state, engine
         See `cca`.
 
     Returns
@@ -81,12 +95,12 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     >>> round(nearid.svcca(x, x @ rng.normal(size=(3, 3)), k=3).value, 6)
     1.0
     """
-    parts, alerts = _moments(x, y, folds, random_state)
+    parts, alerts = _moments(x, y, folds, random_state, engine)
     return _correlated(held_out(parts, leading=True, k=k), alerts)
 
 
 @checked
-def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
+def linear_cka(x: object, y: object, *, debiased: bool = True, engine: str | Engine | None = None) -> Measured:
     """Linear centred kernel alignment of paired rows.
 
     Parameters
@@ -95,6 +109,8 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
     debiased : bool
         Use the unbiased estimate of HSIC (Song et al. 2012), which is near 0 for independent rows. False gives the
         classical ratio, which tends to 1 if there are few rows for the columns.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes over the rows run; see `nearid.compare`.
 
     Returns
     -------
@@ -110,19 +126,22 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
     1.0
     """
     pair = pair_rows(open_rows(x), open_rows(y))
-    moments = fold_moments(pair, np.zeros(pair.n, dtype=np.uint8), 1).all
-    refuse_constant((pair.x.name, pair.y.name), moments)
-    if not debiased:
-        return Measured(cka_from_moments(moments), alerts=tuple(input_alerts(pair)))
-    fourth = np.zeros(3)
-
-    def sums(block: tuple[int, int]) -> Floats:
-        a, b = pair.read(*block)
-        return fourth_moments(a - moments.mean_x, b - moments.mean_y)
-
-    for part in ordered_map(sums, blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])):
-        fourth += part
+    with open_engine(engine) as opened:
+        moments = fold_moments(pair, np.zeros(pair.n, dtype=np.uint8), 1, engine=opened).all
+        refuse_constant((pair.x.name, pair.y.name), moments)
+        if not debiased:
+            return Measured(cka_from_moments(moments), alerts=tuple(input_alerts(pair)))
+        how = (pair.x_index, pair.y_index), (moments.mean_x, moments.mean_y)
+        work, fourth = blocks(pair.n, pair.x.shape[1] + pair.y.shape[1]), np.zeros(3)
+        for part in opened.map(_fourth, work, *how, pair.x, pair.y):
+            fourth += part
     return Measured(debiased_cka(moments, fourth), alerts=tuple(input_alerts(pair)))
+
+
+def _fourth(block: tuple[int, int], indices: tuple[Index, Index], means: tuple[Floats, Floats], *sides: Rows) -> Floats:
+    """Return the fourth moments of the pairs of a block."""
+    x, y = (read_side(rows, index, *block) for rows, index in zip(sides, indices, strict=True))
+    return fourth_moments(x - means[0], y - means[1])
 
 
 def _correlated(found: Canonical, alerts: tuple[Alert, ...]) -> Measured:
@@ -203,8 +222,11 @@ def _cosine(value: float) -> float:
     return 1.0 if 1 < value < 1 + 1e-9 else float(value)
 
 
-def _moments(x: object, y: object, folds: int, seed: int) -> tuple[FoldMoments, tuple[Alert, ...]]:
+def _moments(
+    x: object, y: object, folds: int, seed: int, engine: str | Engine | None
+) -> tuple[FoldMoments, tuple[Alert, ...]]:
     pair = pair_rows(open_rows(x), open_rows(y))
-    parts = fold_moments(pair, assign(pair.n, folds, seed), folds)
+    with open_engine(engine) as opened:
+        parts = fold_moments(pair, assign(pair.n, folds, seed), folds, engine=opened)
     refuse_constant((pair.x.name, pair.y.name), parts.all)
     return parts, tuple(input_alerts(pair))

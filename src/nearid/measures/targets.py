@@ -141,7 +141,7 @@ class Inputs:
         alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
         if source.kept is not None:
             alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
-        alerts += repeated_rows(source.traits, sum(source.counts), in_blocks=pair.blocks is not None)
+        alerts += repeated_rows(source.traits, sum(source.counts), pair.n, in_blocks=pair.blocks is not None)
         refuse_small_folds(source.counts, blocks=pair.blocks is not None)
         names = known.names if known else tuple(map(str, range(rows.shape[1])))
         kinds = tuple(factor.kind for factor in known.items) if known else ("continuous",) * rows.shape[1]
@@ -166,8 +166,9 @@ def _varying(
     if not live:
         raise InputError("Every factor is constant, so there is nothing to recover.")
     alerts += tuple(constant_factor(name) for at, name in enumerate(names) if at not in live)
+    spreads = source.spreads_y
     for at in live:
-        if not all(own[columns[at]].any() for own in source.spreads_y):
+        if not all(own[columns[at]].any() for own in spreads):
             alerts += (
                 Alert(
                     "constant_in_fold",
@@ -224,22 +225,27 @@ class WideRows:
     @property
     def spreads_y(self) -> list[Floats]:
         """Centred sum of squares of each column of y, in each fold."""
-        return [np.diag(self._cross(self.fold == k).yy) for k in range(self.folds)]
+        none = np.empty((len(self.x), 0))
+        return [np.diag(CrossMoments.of(none[rows], self.y[rows]).yy) for rows in self._held_out]
 
     @property
     def traits(self) -> Floats:
         """Of each row a number that it shares with its copies; empty where nothing is held out."""
         return pair_traits(self.x, self.y) if self.folds > 1 else np.empty(0)
 
-    @property
+    @cached_property
     def cross(self) -> CrossMoments:
         """Products of latents with factors over all rows."""
         return CrossMoments.of(self.x, self.y)
 
     def map_cross(self, function: Callable[[CrossMoments, CrossMoments], T]) -> list[T]:
         """function(train, test) of every fold."""
-        parts = [self.fold == k for k in range(self.folds)]
-        return [function(self._cross(~held), self._cross(held)) for held in parts]
+        return [function(self._cross(~held), self._cross(held)) for held in self._held_out]
+
+    @property
+    def _held_out(self) -> list[np.ndarray]:
+        """The rows of each fold."""
+        return [self.fold == k for k in range(self.folds)]
 
     def _cross(self, rows: np.ndarray) -> CrossMoments:
         return CrossMoments.of(self.x[rows], self.y[rows])

@@ -6,7 +6,7 @@ single splits differ, for a reason that is not known.
 With many latents most rounds look at the best of them only (`WIDE`), where LightGBM looks at all.
 
 Three things make many fits on the same latents cheap. Bins are made once for all folds and replicates. Latents stand
-in tiles of four, whose sums stay in the cache of a core. Nothing is allocated while trees grow. Gradients
+in tiles of eight, whose sums stay in the cache of a core. Nothing is allocated while trees grow. Gradients
 are rounded to whole numbers of a small unit, so that their sums in float64 are exact.
 Results then do not depend on the order of summation.
 """
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from nearid.measures.registry import MANY_LATENTS
 from nearid.moments import Floats
 
 # Bins of a latent, and the least number of rows in one. A fold of three trains on two thirds: LightGBM's three rows.
@@ -25,14 +26,14 @@ BINS, LEAST_IN_BIN = 127, 5
 # Least number of rows in a leaf, and least sum of second derivatives.
 LEAST_ROWS, LEAST_HESSIAN = 20, 1e-3
 RATE = 0.1
-# Latents of a tile: the histograms of one tile fit the fastest cache.
-TILE = 4
+# Latents of a tile: a vector of float64, and the histograms of one tile fit the fastest cache.
+TILE = 8
 EPSILON = 1e-15
 # Up to so many binary digits of the number of rows, a sum of slopes and a count share a float64.
 PACKED_BITS = 15
-# Of more latents than WIDE, trees see all in one round of EVERY, and in the rounds between the CLOSEST: those with the
-# gains nearest to that of the best one, in any node of the last tree that saw all.
-WIDE, CLOSEST, EVERY = 256, 128, 20
+# Of more latents than WIDE, trees see the CLOSEST, chosen among all in one round of EVERY: those with the largest gains
+# of a cut of all rows.
+WIDE, CLOSEST, EVERY = MANY_LATENTS, 128, 20
 
 
 class Binned(NamedTuple):
@@ -173,8 +174,9 @@ class Work(NamedTuple):
     splits : ndarray of int, shape (leaves, 3)
         Leaf, latent and last bin of the left side. Split s makes leaf s + 1 of the right side.
     sums : ndarray of shape (leaves, tiles, bins * TILE), or twice as wide for two derivatives
-        Sums of derivatives in every bin.
+        Sums of derivatives in every bin, of second ones in the other half.
     scratch : ndarray of shape (4, bins * TILE)
+        Of the cuts of a tile: both derivatives and rows on the right, and gains.
     totals : ndarray of shape (leaves, 2)
         Sums of the derivatives of each leaf.
     best : ndarray of shape (leaves, 3)
@@ -217,7 +219,7 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
     slope, curve = np.empty((several, n)), np.ones((several, n))
     leaf_of = np.empty(other.shape[1], np.uint8)
     wide = tiles * TILE > WIDE
-    closeness = np.empty((2 * leaves - 1 if wide else 0, tiles * TILE))
+    best_gains = np.empty(tiles * TILE if wide else 0)
     closest = np.empty((several, CLOSEST if wide else 0), np.int64)
     narrow = np.empty((several, closest.shape[1] // TILE, n, TILE), np.uint8)
     work = Work(
@@ -225,7 +227,7 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
         np.empty(n, np.uint32),
         np.zeros((leaves, 2), np.int64),
         np.zeros((leaves, 3), np.int64),
-        np.empty((leaves, tiles, bins * TILE * (1 if packed else 2))),
+        np.empty((leaves, narrow.shape[1] if wide else tiles, bins * TILE * (1 if packed else 2))),
         np.empty((4, bins * TILE)),
         np.zeros((leaves, 2)),
         np.zeros((leaves, 3)),
@@ -236,15 +238,14 @@ def _boost(seen, other, bins, y, classes, trees, leaves, gains):  # type: ignore
         _derive(scores, y, classes, unit, slope, curve)
         grown, every = False, not wide or tree % EVERY == 0
         for c in range(several):
-            own = seen if every else narrow[c]
-            looked_at = closeness[: len(closeness) * every]
-            count = _grow(own, bins, pack, slope[c], curve[c], curve_unit, leaves, work, looked_at)
             if wide and every:
-                _choose(closeness, closest[c])
+                _screen(seen, bins, pack, slope[c], curve[c], curve_unit, work, best_gains)
+                _choose(best_gains, closest[c])
                 _gather(seen, closest[c], narrow[c])
+            count = _grow(narrow[c] if wide else seen, bins, pack, slope[c], curve[c], curve_unit, leaves, work)
             if count == 1:
                 continue
-            if not every:
+            if wide:
                 for s in range(count - 1):
                     work.splits[s, 1] = closest[c, work.splits[s, 1]]
             grown = True
@@ -304,12 +305,22 @@ def _place(codes, splits, count, leaf_of):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work, closeness):  # type: ignore[no-untyped-def]
-    """Grow one tree; the number of its leaves. `work.best[s]` is then the cut of split s.
+def _screen(codes, bins, pack, slope, curve, curve_unit, work, best_gains):  # type: ignore[no-untyped-def]
+    """The gain of the best cut of all rows by each latent."""
+    rows, sums, scratch, totals, found = work.rows, work.sums[0, 0], work.scratch, work.totals[0], work.found[0]
+    for at in range(len(rows)):
+        rows[at] = at
+    totals[0], totals[1], found[0] = slope.sum(), curve.sum(), 0.0
+    cuts = scratch[0], scratch[1], scratch[2], scratch[3]
+    best_gains[:] = 0.0
+    for t in range(len(codes)):
+        _fill(sums, codes[t], pack, rows, slope, curve)
+        _search(sums, t, bins, pack, len(rows), totals, curve_unit, cuts, found, best_gains)
 
-    `closeness`, of shape (nodes, latents) unless it is empty, gets the best gain of each latent in each node.
-    """
-    closeness[:] = 0.0
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work):  # type: ignore[no-untyped-def]
+    """Grow one tree; the number of its leaves. `work.best[s]` is then the cut of split s."""
     rows, spare, bounds, splits, sums, scratch, totals, best, found, _ = work
     n = len(rows)
     for at in range(n):
@@ -317,9 +328,12 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work, closeness):
     bounds[0, 0], bounds[0, 1] = 0, n
     totals[0, 0], totals[0, 1] = slope.sum(), curve.sum()
     found[0] = 0.0
+    # Views are made here, not in the loops over tiles: they take longer to make than some of the loops to run.
+    cuts = scratch[0], scratch[1], scratch[2], scratch[3]
+    own, whole, top, no_gains = sums[0], totals[0], found[0], np.empty(0)
     for t in range(len(codes)):
-        _fill(sums[0, t], codes[t], pack, rows, slope, curve)
-        _search(sums[0, t], t, bins, pack, n, totals[0], curve_unit, scratch, found[0], closeness[:1])
+        _fill(own[t], codes[t], pack, rows, slope, curve)
+        _search(own[t], t, bins, pack, n, whole, curve_unit, cuts, top, no_gains)
     count = 1
     while count < leaves:
         leaf = 0
@@ -346,38 +360,35 @@ def _grow(codes, bins, pack, slope, curve, curve_unit, leaves, work, closeness):
         found[leaf, 0] = found[new, 0] = -np.inf
         if count == leaves or max(left - low, high - left) < 2 * LEAST_ROWS:
             continue
-        first, second = closeness[2 * new - 1 : 2 * new], closeness[2 * new : 2 * new + 1]
         # Sums of the smaller side are made, those of the larger are the rest. Tile by tile, as these are in the cache.
         found[leaf, 0] = found[new, 0] = 0.0
+        parent, other_side = sums[leaf], sums[new]
+        of_leaf, of_new, best_of_leaf, best_of_new = totals[leaf], totals[new], found[leaf], found[new]
+        is_right = high - left <= left - low
+        smaller = rows[left:high] if is_right else rows[low:left]
         for t in range(len(codes)):
-            if high - left <= left - low:
-                _fill(sums[new, t], codes[t], pack, rows[left:high], slope, curve)
-                _subtract(sums[leaf, t], sums[new, t])
+            above, below = other_side[t], parent[t]
+            _fill(above, codes[t], pack, smaller, slope, curve)
+            if is_right:
+                _subtract(below, above)
             else:
-                _fill(sums[new, t], codes[t], pack, rows[low:left], slope, curve)
-                _exchange(sums[leaf, t], sums[new, t])
+                _exchange(below, above)
             if left - low >= 2 * LEAST_ROWS:
-                _search(sums[leaf, t], t, bins, pack, left - low, totals[leaf], curve_unit, scratch, found[leaf], first)
+                _search(below, t, bins, pack, left - low, of_leaf, curve_unit, cuts, best_of_leaf, no_gains)
             if high - left >= 2 * LEAST_ROWS:
-                _search(sums[new, t], t, bins, pack, high - left, totals[new], curve_unit, scratch, found[new], second)
+                _search(above, t, bins, pack, high - left, of_new, curve_unit, cuts, best_of_new, no_gains)
     return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _choose(closeness, closest):  # type: ignore[no-untyped-def]
-    """The latents whose gains come closest to that of the best latent, in any node."""
-    nearest = np.zeros(closeness.shape[1])
-    for gains in closeness:
-        top = gains.max()
-        if top > 0:
-            for j in range(len(nearest)):
-                nearest[j] = max(nearest[j], gains[j] / top)
-    least, count = np.partition(nearest, len(nearest) - len(closest))[len(nearest) - len(closest)], 0
+def _choose(best_gains, closest):  # type: ignore[no-untyped-def]
+    """The latents with the largest gains; of equal ones the first."""
+    least, count = np.partition(best_gains, len(best_gains) - len(closest))[len(best_gains) - len(closest)], 0
     # Those above the least are fewer than there are places, which those at the least fill.
-    free = len(closest) - np.sum(nearest > least)
-    for j in range(len(nearest)):
-        if nearest[j] > least or (nearest[j] == least and free > 0):
-            free -= nearest[j] == least
+    free = len(closest) - np.sum(best_gains > least)
+    for j in range(len(best_gains)):
+        if best_gains[j] > least or (best_gains[j] == least and free > 0):
+            free -= best_gains[j] == least
             closest[count] = j
             count += 1
 
@@ -416,12 +427,13 @@ def _fill(sums, codes, pack, rows, slope, curve):  # type: ignore[no-untyped-def
             for j in range(TILE):
                 sums[np.uint32(codes[row, j]) * np.uint32(TILE) + np.uint32(j)] += both
     else:
+        half = np.uint32(len(sums) // 2)
         for row in rows:
             g, h = slope[row], curve[row]
             for j in range(TILE):
-                at = np.uint32(codes[row, j]) * np.uint32(2 * TILE) + np.uint32(j)
+                at = np.uint32(codes[row, j]) * np.uint32(TILE) + np.uint32(j)
                 sums[at] += g
-                sums[at + np.uint32(TILE)] += h
+                sums[at + half] += h
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -440,19 +452,21 @@ def _exchange(parent, small):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _search(sums, tile, bins, pack, n, totals, curve_unit, scratch, best, closeness):  # type: ignore[no-untyped-def]
+def _search(sums, tile, bins, pack, n, totals, curve_unit, cuts, best, best_gains):  # type: ignore[no-untyped-def]
     """Put the best cut of a tile into `best` (gain, latent, last bin of the left side) if it is better than that.
 
-    Of equal cuts the first latent and the last bin count.
+    Of equal cuts the first latent and the last bin count. `best_gains`, of shape (latents,) unless it is empty, gets
+    the best gain of each latent.
     """
     slope, curve = totals[0], totals[1] + 2 * EPSILON * curve_unit
     before, size = slope * slope / curve, (bins - 1) * TILE
-    right_g, right_h, right_n, gains = scratch[0], scratch[1], scratch[2], scratch[3]
+    right_g, right_h, right_n, gains = cuts
     if pack:
         _add_packed(sums, pack, right_g, right_h, bins)
         _rate(right_g, right_h, right_h, gains, size, float(n), slope, curve, curve_unit)
     else:
-        _add_pairs(sums, n / curve, right_g, right_h, right_n, bins)
+        half = len(sums) // 2
+        _add_pairs(sums[:half], sums[half:], n / curve, right_g, right_h, right_n, bins)
         _rate(right_g, right_h, right_n, gains, size, float(n), slope, curve, curve_unit)
     top = _largest(gains, size)
     if top - before > best[0]:
@@ -461,8 +475,8 @@ def _search(sums, tile, bins, pack, n, totals, curve_unit, scratch, best, closen
             if gains[k] == top and (at < 0 or k % TILE <= at % TILE):
                 at = k
         best[0], best[1], best[2] = top - before, tile * TILE + at % TILE, at // TILE
-    if len(closeness):
-        own = closeness[0, tile * TILE : (tile + 1) * TILE]
+    if len(best_gains):
+        own = best_gains[tile * TILE : (tile + 1) * TILE]
         for k in range(0, size, TILE):
             for j in range(TILE):
                 own[j] = max(own[j], gains[k + j] - before)
@@ -486,18 +500,19 @@ def _add_packed(own, pack, right_g, right_h, bins):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_pairs(own, per_row, right_g, right_h, right_n, bins):  # type: ignore[no-untyped-def]
+def _add_pairs(slopes, curves, per_row, right_g, right_h, right_n, bins):  # type: ignore[no-untyped-def]
     """The same of slopes and curves, and the rows that these stand for: as in LightGBM, curves share out the rows."""
+    last = (bins - 1) * TILE
+    for k in range(last):
+        right_n[k] = np.floor(curves[k + TILE] * per_row + 0.5)
     for j in range(TILE):
-        right_g[(bins - 1) * TILE + j] = right_h[(bins - 1) * TILE + j] = right_n[(bins - 1) * TILE + j] = 0.0
-    for b in range(bins - 2, -1, -1):
-        at, after = b * TILE, 2 * (b + 1) * TILE
-        for j in range(TILE):
-            right_g[at + j] = right_g[at + TILE + j] + own[after + j]
-        for j in range(TILE):
-            right_h[at + j] = right_h[at + TILE + j] + own[after + TILE + j]
-        for j in range(TILE):
-            right_n[at + j] = right_n[at + TILE + j] + np.floor(own[after + TILE + j] * per_row + 0.5)
+        right_g[last + j] = right_h[last + j] = right_n[last + j] = 0.0
+    for k in range(last - 1, -1, -1):
+        right_g[k] = right_g[k + TILE] + slopes[k + TILE]
+    for k in range(last - 1, -1, -1):
+        right_h[k] = right_h[k + TILE] + curves[k + TILE]
+    for k in range(last - 1, -1, -1):
+        right_n[k] += right_n[k + TILE]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -514,7 +529,8 @@ def _rate(right_g, right_h, right_n, gains, size, n, slope, curve, unit):  # typ
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
 def _largest(gains, size):  # type: ignore[no-untyped-def]
-    top = 0.0
-    for k in range(size):
-        top = max(top, gains[k])
-    return top
+    # Side by side, as each maximum waits for the one before.
+    a = b = c = d = 0.0
+    for k in range(0, size, 4):
+        a, b, c, d = max(a, gains[k]), max(b, gains[k + 1]), max(c, gains[k + 2]), max(d, gains[k + 3])
+    return max(max(a, b), max(c, d))

@@ -13,6 +13,8 @@ from nearid.arrays import open_rows, pair_rows
 from nearid.folds import Blocks, assign, fold_moments, repeated_rows, some_traits
 from nearid.questions.compare.errors import Fits, evaluate, held_out_maps
 from nearid.questions.compare.intervals import influences, intervals
+from nearid.questions.compare.many import Farthest, Whole
+from nearid.questions.compare.verdict import bootstrap
 
 
 @pytest.fixture
@@ -87,6 +89,51 @@ def test_intervals_of_a_sample_are_those_of_all_rows_also_with_blocks_and_few_ro
     assert (ends[1].low + ends[1].high) / 2 == pytest.approx((ends[0].low + ends[0].high) / 2, abs=0.01)
 
 
+def test_first_rows_of_long_blocks_stand_for_the_others(rng, few_are_many):
+    """A third of the blocks is 20 times as long as the others, and there the groups fail."""
+    sizes = np.repeat([100, 2000], [60, 30])
+    blocks = np.repeat(np.arange(90), sizes)
+    x = rng.normal(size=(len(blocks), 4))
+    noise = np.where(sizes == 2000, 1.0, 0.1) * rng.uniform(0.7, 1.3, size=90)
+    pair = x, x + noise[blocks][:, None] * rng.normal(size=x.shape)
+    found = compare(*pair, permutations=9, blocks=blocks)
+    errors.EXACT = 10**6
+    exact = compare(*pair, permutations=9, blocks=blocks)
+    for name, one in exact.groups.items():
+        other = found.groups[name]
+        assert (other.median, other.q95) == pytest.approx((one.median, one.q95), rel=0.1), name
+        assert other.r2.high - other.r2.low == pytest.approx(one.r2.high - one.r2.low, rel=0.3)
+
+
+def test_replicates_of_first_rows_are_spread_like_those_of_whole_blocks(rng):
+    sizes = np.repeat([100, 2000], [60, 30])
+    blocks = np.repeat(np.arange(90), sizes)
+    noise = np.where(sizes == 2000, 1.0, 0.1) * rng.uniform(0.7, 1.3, size=90)
+    missed = noise[blocks] * np.abs(rng.normal(size=(1, len(blocks))))
+    spread = np.hypot(missed[0], np.where(sizes == 2000, 1.0, 5.0)[blocks] * np.abs(rng.normal(size=len(blocks))))
+    first = np.concatenate([np.arange(50) + start for start in np.cumsum(sizes) - sizes])
+    exact = bootstrap(missed, spread, 0, blocks)
+    mean = float(np.sum(missed**2) / np.sum(spread**2))
+    nothing = Farthest(np.empty(0, dtype=int), np.empty(0), 0.0)
+    share = np.array([mean])
+    whole = Whole(
+        len(blocks),
+        share,
+        share * np.mean(spread**2),
+        share,
+        share[None],
+        1.0,
+        np.mean(spread**2) ** 0.5,
+        *2 * [nothing],
+    )
+    sampled = missed[:, first], spread[first], 0, blocks[first], whole
+    found = bootstrap(*sampled, sizes[blocks[first]] / 50)
+    assert found.mean() == pytest.approx(mean, rel=0.02)
+    assert found.std() == pytest.approx(exact.std(), rel=0.15)
+    # Without weights, short blocks decide how replicates are spread.
+    assert abs(bootstrap(*sampled).std() / exact.std() - 1) > 0.3
+
+
 def test_random_rows_are_the_same_whether_or_not_all_numbers_are_written_down(sides):
     gathered = gathered_of(*sides)
     one, other = np.random.default_rng(3), np.random.default_rng(3)
@@ -110,4 +157,9 @@ def test_copies_are_counted_among_some_of_very_many_rows(rng, monkeypatch):
     assert 4000 < len(traits) < 6000
     [alert] = repeated_rows(traits, 20_000)
     assert 1700 < int(alert.message.split()[1]) < 2300 and "of 20000 rows" in alert.message
+    # A row with many copies is kept or left out with all of them, so copies of one row alone say little: zeros here.
+    x[12_000:16_000] = 0
+    zeros = fold_moments(pair_rows(open_rows(x), open_rows(x * 2)), np.arange(20_000) % 4, 4).traits
+    [alert] = repeated_rows(zeros, 20_000)
+    assert 5500 < int(alert.message.split()[1]) < 6500
     assert some_traits(x[:, 0], 5000) is not None and len(some_traits(x[:5000, 0], 5000)) == 5000

@@ -530,3 +530,18 @@ def test_stages_are_named_from_the_first_read_on_and_many_fits_are_announced(rng
     score(np.hstack([u, rng.normal(size=(60, 70))]), u, measures="r2,sap", permutations=1, progress=progress)
     assert stages[0] == "reading rows"
     assert {"r2: interval and chance", "sap: interval and chance (many fits)"} <= set(stages)
+
+
+@pytest.mark.parametrize(("columns", "given", "expected"), [(256, None, 5), (257, None, 2), (257, 3, 3)])
+def test_steady_measures_of_many_latents_take_two_permutations(rng, few_orders, columns, given, expected):
+    u = sources(rng, 60, 1)
+    z = np.hstack([u, rng.normal(size=(60, columns - 1))])
+    steps = {}
+
+    def progress(stage, count):
+        steps[stage] = count
+        return lambda: None
+
+    score(z, {"u": u[:, 0]}, measures="r2,sap", permutations=given, progress=progress)
+    of = {name: count for stage, count in steps.items() for name in ("r2", "sap") if stage.startswith(f"{name}: inter")}
+    assert of == {"r2": 10 + (given or 5), "sap": 10 + expected}

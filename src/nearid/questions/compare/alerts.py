@@ -40,7 +40,7 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
             f"{x} has {p} columns and {y} has {q}: the verdict says whether {y} can be computed from {x}, not the "
             "reverse. Compare both ways with symmetric=True (--symmetric).",
         )
-    yield from repeated_rows(gathered.parts.traits, n, in_blocks=gathered.blocks is not None)
+    yield from repeated_rows(gathered.parts.traits, n, pair.n, in_blocks=gathered.blocks is not None)
     yield from few_rows(n, max(p, q))
     if gathered.blocks is not None:
         yield from few_blocks(gathered.block_count)

@@ -97,12 +97,14 @@ class CrossFolds:
         shape = len(orders), len(self.rows), self.y.shape[1]
         self.first_y, self.squares_y = np.empty(shape), np.empty(shape)
         self.xy = np.empty((*shape[:2], self.x.shape[1], shape[2]))
-        for k, rows in enumerate(self.rows):
-            x = self.x[rows].T
-            for at, order in enumerate(orders):
-                y = self.y[order[rows]]
-                self.first_y[at, k], self.xy[at, k] = y.sum(axis=0), x @ y
-                self.squares_y[at, k] = np.einsum("ij,ij->j", y, y)
+        x, room = [self.x[rows].T for rows in self.rows], np.empty((max(self.counts), shape[2]))
+        for at, order in enumerate(orders):
+            for k, rows in enumerate(self.rows):
+                # The numbers are within range, so nothing is clipped. To check them, numpy would use fresh memory.
+                y = np.take(self.y, order[rows], axis=0, out=room[: len(rows)], mode="clip")
+                y.sum(axis=0, out=self.first_y[at, k])
+                np.einsum("ij,ij->j", y, y, out=self.squares_y[at, k])
+                np.matmul(x[k], y, out=self.xy[at, k])
 
     @property
     def all(self) -> PairMoments:

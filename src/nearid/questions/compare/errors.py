@@ -19,7 +19,7 @@ from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.device import current_device
 from nearid.engines.local import LOCAL, blocks
-from nearid.folds import EXACT, Blocks, FoldMoments, assign, fold_moments, refuse_constant, refuse_small_folds
+from nearid.folds import EXACT, Blocks, FoldMoments, Places, assign, fold_moments, refuse_constant, refuse_small_folds
 from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
 from nearid.groups.ridge import Judges
@@ -322,9 +322,11 @@ def _judge(piece: _Piece, how: Judging, *sides: Rows) -> tuple[Floats, Floats, b
     unit, sums = float(how.y_frame.units[0]), np.zeros(3)
     figures = np.full((len(how.plans[0]) + 3, len(piece.fold)), np.nan)
     *errors, spread, radii, source_radii = figures
-    for k, (row, guess) in enumerate(zip(how.plans, how.guesses, strict=True)):
-        rows = np.flatnonzero(piece.fold == k)
-        xk, yk = how.x_frame.enter(x[rows]), how.y_frame.enter(y[rows])
+    each = [np.flatnonzero(piece.fold == k) for k in range(len(how.plans))]
+    most, dtype = max(map(len, each)), how.x_frame.origin.dtype
+    places, room = Places((x, y), most, dtype), np.empty((most, y.shape[1]), dtype)
+    for rows, row, guess in zip(each, how.plans, how.guesses, strict=True):
+        xk, yk = (frame.enter(side) for frame, side in zip((how.x_frame, how.y_frame), places.take(rows), strict=True))
         near, far = how.x_frame.squares(xk), np.einsum("ij,ij->i", yk, yk).astype(np.float64)
         sums += [near @ (far * unit**2), near @ near, far @ far * unit**4]
         source_radii[rows] = np.sqrt(near)
@@ -333,7 +335,7 @@ def _judge(piece: _Piece, how: Judging, *sides: Rows) -> tuple[Floats, Floats, b
         apart = far - 2 * (yk @ guess) + guess @ guess
         spread[rows] = np.sqrt(np.maximum(apart, 0)) * unit
         for own, (fitted, offset) in zip(errors, row, strict=True):
-            residual = fitted.turn(xk)
+            residual = fitted.turn(xk, room[: len(rows)])
             residual -= yk
             residual += offset
             own[rows] = row_norms(residual) * unit
@@ -424,8 +426,7 @@ class Frame:
     units: Floats
 
     def enter(self, rows: Floats) -> Floats:
-        """Centre and scale the rows of a new array in place."""
-        rows = rows.astype(self.origin.dtype, copy=False)
+        """Centre and scale rows in place."""
         rows -= self.origin
         if np.any(self.units != 1):
             rows /= self.units.astype(rows.dtype)

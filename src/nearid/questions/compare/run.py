@@ -442,7 +442,8 @@ def _infer(
     errors, spread, dims, seen = judged.errors, judged.spread, _dims(gathered.pair), judged.evaluation
     sample, whole = seen.sample, seen.whole
     blocks = None if gathered.blocks is None else gathered.blocks.codes[gathered.kept if not sample else sample.rows]
-    draws = bootstrap(errors, spread, s.random_state, blocks, whole)
+    weights = sample.weights if sample is not None and sample.blocks is not None else None
+    draws = bootstrap(errors, spread, s.random_state, blocks, whole, weights)
     unexplained = unexplained_share(errors, spread) if whole is None else whole.unexplained
     base = root_mean_square(spread) if whole is None else whole.base
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress, engine)
@@ -450,7 +451,7 @@ def _infer(
     moved = influences(gathered, s.groups, fits, seen.errors, seen.spread, sample)
     penalties = [ridge for own in gathered.without_fold for ridge, _ in shares_of(own["ridge"])]
     groups = summaries(
-        s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties, whole
+        s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties, whole, weights
     )
     judged_groups = _judged_groups(s, dims)
     unmeasured, remedy = _unmeasured(gathered, chance, s.permutations)
@@ -476,7 +477,7 @@ def _infer(
     in_sample = in_errors = gain = helps = None
     if judged.in_sample is not None:
         _, flat, guesses, in_whole = judged.in_sample
-        in_sample = summaries(s.groups, dims, flat, guesses, judged.diameter, whole=in_whole)
+        in_sample = summaries(s.groups, dims, flat, guesses, judged.diameter, whole=in_whole, weights=weights)
         in_errors = flat.mean(axis=1) if in_whole is None else in_whole.errors
     names = [g.name for g in s.groups]
     if "ica" in names:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -125,7 +125,12 @@ class GroupResult:
 
 
 def bootstrap(
-    errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None, whole: Whole | None = None
+    errors: Floats,
+    spread: Floats,
+    seed: int,
+    blocks: np.ndarray | None = None,
+    whole: Whole | None = None,
+    weights: Floats | None = None,
 ) -> Floats:
     """Squared error over that of the constant guess of resampled rows, or whole blocks of rows: (replicates, groups).
 
@@ -143,6 +148,8 @@ def bootstrap(
         Block of each row.
     whole : Whole, optional
         Means over all rows, if these rows are a sample of them.
+    weights : ndarray of shape (n,), optional
+        Number of rows of its block that each row stands for, if the sample has only the first rows of long blocks.
     """
     rng = np.random.default_rng([seed, 3])
     if blocks is not None:
@@ -154,18 +161,20 @@ def bootstrap(
         unit = unit[blocks]
 
     def sums(values: Floats) -> Floats:
+        values = values if weights is None else weights * values
         return np.bincount(unit, weights=values, minlength=units).astype(np.float64)
 
     # Row b counts how often replicate b drew each unit.
     draws = rng.integers(units, size=(REPLICATES, units)) + units * np.arange(REPLICATES)[:, None]
-    weights = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
+    drawn = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
     # Normalise before squaring: the square of 1e200 overflows.
     size = float(np.sqrt(np.mean((spread / (spread.max() or 1.0)) ** 2)) * (spread.max() or 1.0)) or 1.0
     # The last digits of a product depend on the threads of BLAS.
     with one_blas_thread:
-        squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
-        base = weights @ sums((spread / size) ** 2)
-    shares, centre = squares / base[:, None], unexplained_share(errors, spread)
+        squares = drawn @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
+        base = drawn @ sums((spread / size) ** 2)
+    root = 1.0 if weights is None else np.sqrt(weights)
+    shares, centre = squares / base[:, None], unexplained_share(errors * root, spread * root)
     if whole is None:
         return _apart(shares, centre, units)
     # Replicates of all rows are centred at their value, and closer together than those of a sample. With blocks the
@@ -199,11 +208,12 @@ def summaries(
     chance: Chance | None = None,
     penalties: Sequence[float] = (),
     whole: Whole | None = None,
+    weights: Floats | None = None,
 ) -> dict[str, GroupResult]:
     """Summaries of each group's errors; with intervals and chance if they were measured.
 
     `of` describes what the intervals cover, `penalties` are those of the linear fits, and `whole` are means over all
-    rows if the errors are those of a sample.
+    rows if the errors are those of a sample. `weights` are those of `Sample`, if they may differ.
     """
     size, nan, results = diameter.lower, math.nan, {}
     if whole is None:
@@ -214,7 +224,8 @@ def summaries(
         means, largest = whole.errors, whole.largest
     observed = chance.comparable(1 - unexplained) if chance else np.full(len(groups), nan)
     for g, group in enumerate(groups):
-        median, q95 = np.quantile(errors[g], [0.5, 0.95])
+        method: Literal["linear", "inverted_cdf"] = "linear" if weights is None else "inverted_cdf"
+        median, q95 = np.quantile(errors[g], [0.5, 0.95], weights=weights, method=method)
         ends = intervals(influences, g, errors[g], spread, whole=whole)
         mean, r2 = float(means[g]), float(1 - unexplained[g])
         reached = chance.r2[:, g] if chance else np.array([nan])

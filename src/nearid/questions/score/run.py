@@ -24,7 +24,7 @@ from nearid.engines.local import open_engine
 from nearid.groups.ladder import ladder
 from nearid.measures.factors import LEVELS, Factors, load_paired, open_both, shortened, unnamed
 from nearid.measures.infomec import active_latents
-from nearid.measures.registry import Measure, Measured, measures as declared_measures
+from nearid.measures.registry import MANY_LATENTS, Measure, Measured, measures as declared_measures
 from nearid.moments import Floats
 from nearid.questions.compare.alerts import few_blocks
 from nearid.questions.compare.chance import MOST_PERMUTATIONS
@@ -37,6 +37,8 @@ from nearid.questions.score.result import MatchedFactor, Points, Score, ScoredMe
 # Number of rows that the literature uses, and that measures in memory get.
 ROWS = 10_000
 POINTS = 400
+# Permutations of the factors for the chance level, and those of a steady measure of many latents.
+PERMUTATIONS, FEW_PERMUTATIONS = 5, 2
 # A direction of standardised latents with less variance counts as missing.
 COLLAPSED = 1e-4
 # Factors have their own units, so a match may have any scale.
@@ -57,7 +59,7 @@ class Request:
     folds: int | None
     ridge: float | str
     blocks: str | None
-    permutations: int
+    permutations: int | None
     max_rows: int
     drop_nonfinite: bool
     random_state: int
@@ -85,7 +87,7 @@ def score(
     folds: Folds | None = None,
     ridge: Size | Literal["auto"] = "auto",
     blocks: Any = None,
-    permutations: Annotated[int, Bound(1, MOST_PERMUTATIONS)] = 5,
+    permutations: Annotated[int, Bound(1, MOST_PERMUTATIONS)] | None = None,
     max_rows: Annotated[int, Bound(100)] = ROWS,
     drop_nonfinite: bool = False,
     random_state: Seed = 0,
@@ -126,8 +128,9 @@ def score(
         Rows that belong together, such as frames of a film or cells of a well. Whole blocks are held out, resampled and
         permuted. Give a column or entry of the latents or of the factors (it is then not a factor), a file, or one
         label per row of the latents. Default: the blocks that the latents carry. "none" takes all rows as independent.
-    permutations : int, default=5
-        Permutations of the factors' rows for the chance level.
+    permutations : int, optional
+        Permutations of the factors' rows for the chance level. Default: 5, and 2 for "dci", "infomec", "sap" and
+        "explicitness" of more than 256 latents.
     max_rows : int, default=10000
         Largest number of rows for measures that keep them in memory. If there are more, nearid takes a sample. "mcc",
         "r2" and the verdict always use all rows.
@@ -251,6 +254,7 @@ def _score(
             measured[name] = m(rows, known, **r.options(m), **whole, progress=stage)
         else:
             measured[name] = m.of_loaded(x, taken, stage, **r.options(m))
+    permutations = {name: _permutations(declared[name], x.shape[1], r.permutations) for name in r.measures}
     scored = {
         name: resample(
             declared[name],
@@ -259,9 +263,9 @@ def _score(
             x,
             taken,
             options=r.options(declared[name]),
-            permutations=r.permutations,
+            permutations=permutations[name],
             seed=seed,
-            tick=progress(_replicates(declared[name]), GROUPS + r.permutations),
+            tick=progress(_replicates(declared[name]), GROUPS + permutations[name]),
         )
         for name in r.measures
     }
@@ -308,6 +312,13 @@ def _score(
         provenance=made,
         points=_points(x, taken, items, seed),
     )
+
+
+def _permutations(measure: Measure, width: int, given: int | None) -> int:
+    """Permutations for the chance level of a measure of so many latents."""
+    if given is not None:
+        return given
+    return FEW_PERMUTATIONS if measure.steady and width > MANY_LATENTS else PERMUTATIONS
 
 
 def _replicates(measure: Measure) -> str:
