@@ -28,28 +28,28 @@ COMMANDS = {
     "compare-many": "compare a.npy b.npy c.npy",
     "compare-options": "compare a.npy b.npy --no-scale --ridge 0.5 --folds 3 --seed 7 --svcca-k 3",
     "compare-table": "compare p.parquet p.parquet --features f* --seed 1",
-    "layers": "compare out1 out2 --layers ** --measures cka,cca,r2,mcc",
-    "score": "score a.npy u.csv --circular ang=360 --measures mcc,r2,mig,sap,modularity",
+    "layers": "layers out1 out2 --layers ** --measures cka,cca,r2,mcc",
+    "score": "score a.npy u.csv --periods ang=360 --measures mcc,r2,mig,sap,modularity",
     "score-infomec": "score a.npy u.csv --measures infomec,explicitness,dci_l1 --permutations 2",
     "score-dci": "score a.npy u.csv --measures dci --permutations 1 --max-rows 300",
     "score-ica": "score b.npy u.csv --measures mcc,r2 --resolve ica",
-    "score-kinds": "score a.npy u.csv --measures mcc,r2 --categorical n --continuous k",
+    "score-kinds": "score a.npy u.csv --measures mcc,r2 --kinds n=categorical --kinds k=continuous",
     "unmix": "unmix b.npy -o {}",
-    "unmix-options": "unmix b.npy -o {} --components 4 --contrast exp --stability 2",
+    "unmix-options": "unmix b.npy -o {} --n-components 4 --contrast exp --stability 2",
     "heads": "heads h1.npy h2.npy a.npy b.npy",
     "lipschitz": "lipschitz m.safetensors x32.npy --factory made:net --points 100",
     "extract": "extract m.safetensors x32.npy --factory made:net -o {}",
-    "deconfound": "deconfound p.parquet --label label --batch plate --control dmso --classifiers logistic",
+    "deconfound": "deconfound p.parquet --labels label --batches plate --control dmso --classifiers logistic",
     "radial": "reproduce radial --preset smoke --out {}",
 }
 
 # Options that the new version calls otherwise.
 OPTIONS = {
     "compare out1 out2": "layers out1 out2",
-    "--circular ang=360": "--periods ang=360",
-    "--categorical n --continuous k": "--kinds n=categorical --kinds k=continuous",
+    "--periods ang=360": "--periods ang=360",
+    "--kinds n=categorical --kinds k=continuous": "--kinds n=categorical --kinds k=continuous",
     "--components": "--n-components",
-    "--label label --batch plate": "--labels label --batches plate",
+    "--labels label --batches plate": "--labels label --batches plate",
 }
 
 # Old keys (regular expressions of whole paths) and what they are called now; None for what the new version leaves out.

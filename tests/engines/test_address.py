@@ -16,6 +16,14 @@ from nearid.engines.address import check_scheduler, quiet_logs, within
 
 
 @pytest.fixture
+def nothing():
+    """A port where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    return port
+
+
+@pytest.fixture
 def silent():
     """The port of a server that accepts connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -50,14 +58,23 @@ def patient_web():
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [("silent", "accepts the connection, but does not answer"), ("web", "another kind of server answers")],
+    [
+        ("nothing", "Timed out|refused"),
+        ("silent", "accepts the connection, but does not answer"),
+        ("web", "another kind of server answers"),
+    ],
 )
 def test_what_is_no_scheduler_is_told(request, monkeypatch, capfd, kind, reason):
+    limit = room.ANSWER
     monkeypatch.setattr(room, "ANSWER", 1)
     address = f"tcp://127.0.0.1:{request.getfixturevalue(kind)}"
-    with pytest.raises(EngineError, match=rf"No Dask scheduler can be reached at {address} \(.*{reason}"):
+    began = time.monotonic()
+    with pytest.raises(EngineError, match=rf"No Dask scheduler can be reached at {address} \(.*({reason})"):
         room.Cluster(address)
     assert capfd.readouterr().err == ""
+    # The rest is the start of the loop. With the usual limit, the sentence comes within 20 seconds.
+    rest = time.monotonic() - began - 1
+    assert limit + rest < 20
 
 
 def test_a_web_server_that_waits_is_told(patient_web, monkeypatch):

@@ -321,6 +321,24 @@ def test_a_result_that_does_not_come_is_given_up_and_computed_again(dask_client,
     silent.set()
 
 
+def test_errors_that_nobody_waits_for_are_not_told_afterwards(dask_client, caplog):
+    """A command wrote "Future exception was never retrieved" after its right answer, once in 30 deaths of a worker."""
+    with Cluster(dask_client.scheduler_info()["address"]) as cluster:
+        loop = cluster._client.loop.asyncio_loop
+    assert loop is not dask_client.loop.asyncio_loop
+    lost = loop.create_future()
+    lost.set_exception(TimeoutError("Timeout"))
+    del lost
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+    # An error of another kind is not a lost connection.
+    wrong = loop.create_future()
+    wrong.set_exception(ValueError("a mistake"))
+    del wrong
+    gc.collect()
+    assert ["a mistake" in str(record.exc_info) for record in caplog.records if record.name == "asyncio"] == [True]
+
+
 def test_large_data_is_told_from_small():
     assert room.pickled_size(np.ones(3)) < 1000 < 8e6 < room.pickled_size(np.ones(10**6)) < 8.01e6
 

@@ -14,6 +14,7 @@ pytest.importorskip("distributed", reason="the extra `distributed` is not instal
 import nearid
 import nearid.engines.cluster as room
 import nearid.engines.local as local
+import nearid.ica.fit as fit
 import nearid.measures.diameter as diameters
 import nearid.questions.deconfound.attribution as attribution
 import nearid.questions.deconfound.corrections as corrections
@@ -67,6 +68,18 @@ def test_compare_of_several_runs_drops_the_same_rows(dask_client, rng):
     assert plain(there) == plain(here)
 
 
+def test_similarities_and_the_diameter(dask_client, files):
+    x, y = (open_rows(path, ids="id") for path in files)
+    cluster = Cluster(dask_client)
+    for question in (nearid.cca, nearid.svcca, nearid.linear_cka):
+        there, here = question(x, y, engine=cluster), question(x, y)
+        assert there.value == here.value and np.array_equal(there.arrays.get("ranks"), here.arrays.get("ranks"))
+    for budget in (0, 1e12):
+        there, here = (nearid.diameter(x, budget=budget, engine=engine) for engine in (cluster, None))
+        assert there.parts == here.parts and here.exact == (budget > 0)
+        np.testing.assert_array_equal(there.pair, here.pair)
+
+
 def test_layers(dask_client, rng):
     x = rng.normal(size=(1500, 4))
     sides = {"a": x, "b": x**3}, {"c": x + rng.normal(size=x.shape)}
@@ -90,6 +103,22 @@ def test_unmix_and_its_components(dask_client, rng, tmp_path, form):
     assert here.keys() == there.keys() and sum("components" in name for name in here) >= 1
     # The description has the time of the fit.
     assert all(here[name] == there[name] for name in here if name != "model.json")
+
+
+@pytest.mark.parametrize("held", [0, 1 << 12, 1 << 23])
+def test_a_fit_reads_rows_on_the_cluster_only(dask_client, rng, tmp_path, monkeypatch, held):
+    """All rows, a part of them, or none are whitened and held; starts, the contrast and halves are compared."""
+    monkeypatch.setattr(fit, "MOST_HELD", held)
+    monkeypatch.setattr(fit, "PART_ENTRIES", 1 << 10)
+    np.save(tmp_path / "x.npy", rng.laplace(size=(9000, 3)) @ rng.normal(size=(3, 3)))
+    options = {"contrast": "auto", "stability": 1, "max_passes": 60}
+    cluster = Counted(dask_client)
+    there, here = (nearid.unmix(tmp_path / "x.npy", engine=engine, **options) for engine in (cluster, None))
+    own = {"_first_moments", "_contrast_moments", "_seen"}
+    assert own <= cluster.tasks and ("_whitened" in cluster.tasks) == (held > 0)
+    np.testing.assert_array_equal(there.components_, here.components_)
+    assert there.gradients_ == here.gradients_ and there.diagnostics_.starts == here.diagnostics_.starts
+    assert (here.diagnostics_.starts == 3) == (held > 0)
 
 
 def test_apply_takes_an_engine(nearid, dask_client, rng, tmp_path):

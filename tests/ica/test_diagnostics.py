@@ -10,11 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 import nearid
 import nearid.engines.local as local
+import nearid.folds as folds
 from nearid import ICA
+from nearid.arrays import open_rows
 from nearid.base.jsonable import plain
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.diagnostics import Diagnostics, curvature, fit_alerts, gaussian_test
+from nearid.ica.diagnostics import Diagnostics, curvature, fit_alerts, gaussian_test, see_rows
 from nearid.ica.estimators import IdentifiabilityWarning, RankWarning
+from nearid.ica.stream import Affine
 
 
 def fitted(x, **options):
@@ -163,6 +166,28 @@ def test_rows_that_repeat_are_reported(x, rng):
     assert "repeated_rows" in kinds(copies)
     with pytest.warns(IdentifiabilityWarning, match="About 270 of 300 rows repeat others"):
         ICA().fit(copies)
+
+
+def test_rows_that_repeat_are_counted_among_some_of_very_many(x, rng, monkeypatch):
+    """Also if all copies are of one row, which is kept or left out with all of them."""
+    monkeypatch.setattr(folds, "EXACT", 5000)
+    many = rng.laplace(size=(20_000, 4)) @ rng.normal(size=(4, 4))
+    forward = Affine(np.eye(4), np.zeros(4), np.zeros(4))
+
+    def copies(rows):
+        return [a.message.split()[1] for a in see_rows(open_rows(rows), forward).alerts if a.code == "repeated_rows"]
+
+    assert copies(many) == []
+    for value in (many[:1], np.zeros((1, 4)), many[:2000]):
+        rows = many.copy()
+        rows[10_000:16_000] = np.resize(value, (6000, 4))
+        [count] = copies(rows)
+        assert 5600 < int(count) < 6400
+
+
+def test_a_part_of_rows_is_the_same_with_and_without_a_list_of_all_rows():
+    numbers = [np.random.default_rng(0).choice(among, 5000, replace=False) for among in (10**6, np.arange(10**6))]
+    np.testing.assert_array_equal(*numbers)
 
 
 def test_rows_that_were_dropped_do_not_count(x):

@@ -71,9 +71,10 @@ def check_scheduler(address: str, seconds: float) -> None:
     except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
         # Such as a wrong port, or a protocol that needs certificates or another package.
         raise unreachable(address, brief(error)) from None
-    except Exception:
-        # Whatever reading the message of another protocol may raise, such as a MemoryError for its supposed size.
-        raise unreachable(address, "another kind of server answers") from None
+    except Exception as error:
+        # Whatever reading the message of another protocol may raise, such as a MemoryError for its supposed size. The
+        # cause is kept, as it may be another one.
+        raise unreachable(address, "another kind of server answers") from error
     kind = found.get("type") if isinstance(found, dict) else None
     if kind != "Scheduler":
         raise unreachable(address, f"a Dask {str(kind).lower()} answers" if kind else "another kind of server answers")
@@ -100,6 +101,21 @@ def unreachable(address: str, reason: object) -> EngineError:
         f"No Dask scheduler can be reached at {address} ({reason}). Check the address, which `dask scheduler` prints "
         "when it starts, for example tcp://127.0.0.1:8786."
     )
+
+
+def forget_errors(own: Any) -> None:
+    """Let the event loop of an own client or cluster of Dask not report lost connections that nobody waits for.
+
+    They are reported when Python removes them from memory, perhaps after the logs are no longer quiet. Other errors are
+    reported as usual.
+    """
+
+    def report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # Time limits and closed connections of Dask are of this class, too.
+        if not isinstance(context.get("exception"), OSError):
+            loop.default_exception_handler(context)
+
+    own.loop.asyncio_loop.set_exception_handler(report)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nearid import __version__
 from nearid.base.errors import EngineError, ReadError
-from nearid.engines.address import Call, check_scheduler, quiet_logs, unreachable, within
+from nearid.engines.address import Call, check_scheduler, forget_errors, quiet_logs, unreachable, within
 from nearid.engines.base import FAN_IN, Engine, Failure, merge_parts, merge_tree
 from nearid.engines.local import cores, one_blas_thread
 from nearid.engines.processes import attempt, no_working_folder
@@ -82,6 +82,7 @@ class Cluster(Engine):
                     # It has ended in the meantime.
                     raise unreachable(address, error) from None
                 stack.callback(_close, own)
+                forget_errors(own)
                 client = own
             self._client = client
             self._address = str(client.scheduler.address)  # type: ignore[union-attr]
@@ -417,6 +418,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
                 silence_logs=logging.CRITICAL,
             )
             stack.callback(_end, own)
+            forget_errors(own)
             address = own.scheduler_address
         yield stack.enter_context(Cluster(address))
 

@@ -12,6 +12,7 @@ from nearid.arrays import Rows
 from nearid.base.alerts import Alert
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
+from nearid.folds import copies_among, some_traits
 from nearid.ica.contrast import Contrast
 from nearid.ica.gaussian_null import searched_p_values
 from nearid.ica.recurrence import chosen_by_start, majority
@@ -345,23 +346,28 @@ def see_rows(rows: Rows, forward: Affine, engine: Engine = LOCAL) -> RowsSeen:
     # A number that is equal for copies of a row, and different for almost all other rows.
     direction = np.random.default_rng(0).normal(size=rows.shape[1])
     seen = engine.map(_seen, forward.cut(rows.shape[0]), rows, forward, direction)
-    each, furthest, sums, fourths = zip(*seen, strict=True)
-    traits, second, fourth = np.concatenate(each), np.sum(sums, axis=0), np.sum(fourths, axis=0)
+    counts, each, furthest, sums, fourths = zip(*seen, strict=True)
+    n, traits, second, fourth = sum(counts), np.concatenate(each), np.sum(sums, axis=0), np.sum(fourths, axis=0)
     shares = _largest(np.concatenate(furthest)).sum(axis=0) / second
-    kurtosis = len(traits) * fourth / second**2 - 3
-    return RowsSeen([*_outlying(len(traits), shares, kurtosis), *_repeated(traits)], kurtosis)
+    kurtosis = n * fourth / second**2 - 3
+    copies = copies_among(traits, n, rows.shape[0])
+    return RowsSeen([*_outlying(n, shares, kurtosis), *_repeated(copies, n)], kurtosis)
 
 
 def _seen(
     block: tuple[int, int], rows: Rows, forward: Affine, direction: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return a number for each row of a block, the largest squares, and sums of squares and of fourth powers."""
+) -> tuple[int, Floats, Floats, Floats, Floats]:
+    """Return the number of rows of a block, their traits, the largest squares, sums of squares and of fourth powers.
+
+    The traits are numbers that copies share. Of very many rows, only some are returned (`nearid.folds.some_traits`).
+    """
     x = rows.read(*block)
     x = x[np.isfinite(x).all(axis=1)]
     squares = np.square(forward(x), dtype=np.float64)
     # Not a matrix product, whose last digits depend on the position of a row.
     sums = squares.sum(axis=0), np.einsum("ij,ij->j", squares, squares)
-    return np.sum(x * direction, axis=1), _largest(squares), *sums
+    traits = some_traits(np.sum(x * direction, axis=1), rows.shape[0])
+    return len(x), traits, _largest(squares), *sums
 
 
 def _largest(squares: Floats) -> Floats:
@@ -380,11 +386,10 @@ def _outlying(n: int, shares: Floats, kurtosis: Floats) -> Iterator[Alert]:
         )
 
 
-def _repeated(traits: Floats) -> Iterator[Alert]:
-    copies = len(traits) - len(np.unique(traits))
-    if copies > max(COPIES * len(traits), 1):
+def _repeated(copies: int, n: int) -> Iterator[Alert]:
+    if copies > max(COPIES * n, 1):
         yield Alert(
             "repeated_rows",
-            f"About {copies} of {len(traits)} rows repeat others, so the diagnostics count too many rows and are too "
+            f"About {copies} of {n} rows repeat others, so the diagnostics count too many rows and are too "
             "optimistic. Drop repeated rows.",
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -280,7 +282,9 @@ class _Problem:
         passes = self.passes
         if self.n * len(self.whitener.forward) > MOST_HELD:
             return self
-        return replace(self, held=hold(passes.rows, passes.kept, self.whitener, passes.contrast, passes.dtype))
+        return replace(
+            self, held=hold(passes.rows, passes.kept, self.whitener, passes.contrast, passes.dtype, passes.engine)
+        )
 
     def sums(
         self,
@@ -448,10 +452,11 @@ class _Problem:
     def part(self, count: int) -> _Problem:
         """Return the problem on so many random rows, which are kept in memory."""
         passes = self.passes
-        used = np.arange(passes.rows.shape[0]) if passes.kept is None else np.flatnonzero(passes.kept)
+        # A list of all rows would take more memory than the part.
+        among = passes.rows.shape[0] if passes.kept is None else np.flatnonzero(passes.kept)
         part = np.zeros(passes.rows.shape[0], dtype=bool)
         # The same rows for every seed, so that differences between seeds come only from the start.
-        part[np.random.default_rng(0).choice(used, count, replace=False)] = True
+        part[np.random.default_rng(0).choice(among, count, replace=False)] = True
         return replace(self, passes=replace(passes, kept=part), n=count)._holding()
 
     def components(self, solution: Solution) -> Floats:
@@ -606,28 +611,46 @@ def _precision(passes: RowPasses, components: Floats) -> Floats:
     2001, chapter 14). It is 0 for Gaussian components.
     """
     forward = Affine(components, passes.mean, np.zeros(len(components)))
-    kept = passes.kept
+    work = forward.cut(passes.rows.shape[0])
 
-    def over(function: Callable[[Floats], Floats]) -> Floats:
-        total: Floats | float = 0.0
-        for start, stop in forward.cut(passes.rows.shape[0]):
-            x = passes.rows.read(start, stop)
-            total = total + function(forward((x if kept is None else x[kept[start:stop]]).astype(np.float64)))
-        return np.asarray(total)
+    def over(task: Callable[..., Floats], *shared: Any) -> Floats:
+        each = passes.engine.map(task, work, forward, passes.rows, passes.kept, *shared)
+        return np.asarray(reduce(add, each))
 
-    count, first, second = np.split(over(lambda y: np.stack([0 * y[0] + len(y), y.sum(0), (y * y).sum(0)])), 3)
+    count, first, second = over(_first_moments)
     mean = first / count
     size = np.sqrt(np.maximum(second / count - mean**2, 0))
     size = np.where(size > 0, size, 1.0)
-
-    def moments(y: Floats) -> Floats:
-        y = (y - mean) / size
-        g, slopes, _ = passes.contrast.evaluate(y, False)
-        return np.stack([(g * g).sum(axis=0), (g * y).sum(axis=0), slopes])
-
-    squares, pull, slopes = over(moments) / count
+    squares, pull, slopes = over(_contrast_moments, mean, size, passes.contrast) / count
     # A component with two values has no estimation error. It must not dominate the choice.
     return np.asarray((slopes - pull) ** 2 / np.maximum(squares - pull**2, LEAST_SPREAD))
+
+
+def _components_of(block: tuple[int, int], forward: Affine, rows: Rows, kept: np.ndarray | None) -> Floats:
+    """Return the components of the rows of a block that are in use, in float64."""
+    x = rows.read(*block)
+    return forward((x if kept is None else x[kept[slice(*block)]]).astype(np.float64))
+
+
+def _first_moments(block: tuple[int, int], *where: Any) -> Floats:
+    """Return the number of rows of a block, and the sums and sums of squares of their components."""
+    y = _components_of(block, *where)
+    return np.stack([np.full(y.shape[1], float(len(y))), y.sum(axis=0), (y * y).sum(axis=0)])
+
+
+def _contrast_moments(
+    block: tuple[int, int],
+    forward: Affine,
+    rows: Rows,
+    kept: np.ndarray | None,
+    mean: Floats,
+    size: Floats,
+    contrast: Contrast,
+) -> Floats:
+    """Return the sums of g^2, g y and g' of the standardised components of a block."""
+    y = (_components_of(block, forward, rows, kept) - mean) / size
+    g, slopes, _ = contrast.evaluate(y, False)
+    return np.stack([(g * g).sum(axis=0), (g * y).sum(axis=0), slopes])
 
 
 def _parted(labels: np.ndarray | None, used: np.ndarray) -> bool:

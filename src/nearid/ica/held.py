@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.arrays import Rows
-from nearid.engines.local import LOCAL, blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks
 from nearid.ica.contrast import Contrast
 from nearid.ica.passes import PIECE_BYTES, Part, Sums, add_parts
 from nearid.ica.whiten import Whitener
@@ -88,19 +89,31 @@ class HeldRows:
         return HeldRows(list(pieces), z.shape[1], self.contrast), turn
 
 
-def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Contrast, dtype: np.dtype) -> HeldRows:
-    """Return the rows in use, whitened in float64 and rounded to `dtype`."""
-
-    def whitened(block: tuple[int, int]) -> Floats:
-        x = rows.read(*block)
-        if kept is not None:
-            x = x[kept[slice(*block)]]
-        centred = np.subtract(x, whitener.mean, dtype=np.float64)
-        return np.asarray(whitener.forward @ centred.T).astype(dtype)
-
+def hold(
+    rows: Rows,
+    kept: np.ndarray | None,
+    whitener: Whitener,
+    contrast: Contrast,
+    dtype: np.dtype,
+    engine: Engine = LOCAL,
+) -> HeldRows:
+    """Return the rows in use, whitened in float64 and rounded to `dtype`. The engine reads and whitens them."""
+    cut = blocks(*rows.shape)
+    # Each task gets the numbers of its rows: a few of very many rows are sent as less than a mask of all rows.
+    work = [(block, None if kept is None else np.flatnonzero(kept[slice(*block)])) for block in cut]
     size = max(64, min(PIECE_BYTES // len(whitener.forward), PIECE_LENGTH) // dtype.itemsize)
-    pieces = list(_recut(ordered_map(whitened, blocks(*rows.shape)), size))
+    pieces = list(_recut(engine.map(_whitened, work, rows, whitener, dtype), size))
     return HeldRows(pieces, sum(piece.shape[1] for piece in pieces), contrast)
+
+
+def _whitened(
+    part: tuple[tuple[int, int], np.ndarray | None], rows: Rows, whitener: Whitener, dtype: np.dtype
+) -> Floats:
+    """Return some rows of a block, or all of them, whitened and as columns."""
+    block, chosen = part
+    x = rows.read(*block)
+    centred = np.subtract(x if chosen is None else x[chosen], whitener.mean, dtype=np.float64)
+    return np.asarray(whitener.forward @ centred.T).astype(dtype)
 
 
 def _recut(parts: Iterator[Floats], size: int) -> Iterator[Floats]:

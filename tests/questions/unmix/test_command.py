@@ -96,7 +96,7 @@ def test_a_finished_model_is_kept(nearid, refused, x, tmp_path):
 PROGRAM = "from nearid.cli.app import main; main()"
 # A fit that waits once its first passes are written, so that no machine is too fast or too busy to interrupt it there.
 WAITING = """
-import time
+import pathlib, time
 from nearid.questions.unmix.run import Keeper
 flush, flushed = Keeper.flush, []
 def wait(self):
@@ -105,6 +105,7 @@ def wait(self):
     flushed.append(self)
     flush(self)
     if first:
+        pathlib.Path("waits").touch()
         time.sleep(300)
 Keeper.flush = wait
 """
@@ -120,16 +121,16 @@ def many_rows(tmp_path):
     return x
 
 
-def until_a_checkpoint(process, folder):
-    while process.poll() is None and not (folder / "out" / "checkpoint.safetensors").exists():
+def until(process, file):
+    while process.poll() is None and not file.exists():
         time.sleep(0.005)
 
 
 def interrupt(folder, *args, signals=(signal.SIGINT,), apart=0.05, program=WAITING + PROGRAM):
-    """Run the command, send signals once a checkpoint is there; gives the exit code and what was said."""
+    """Run the command, send signals once a checkpoint is there, or once the fit waits; gives exit code and output."""
     command = [sys.executable, "-c", program, *args]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until_a_checkpoint(process, folder)
+    until(process, folder / "waits" if program.startswith(WAITING) else folder / "out" / "checkpoint.safetensors")
     for number in signals:
         process.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -167,7 +168,7 @@ def test_ctrl_c_twice_leaves_a_fit_that_goes_on(nearid, many_rows, tmp_path):
 
 # A disk so slow that the second Ctrl-C comes while the last passes are being written.
 SLOW_DISK = """
-import time
+import pathlib, time
 from nearid.questions.unmix.run import Keeper
 flush, flushed = Keeper.flush, []
 def slowly(self):
@@ -209,7 +210,7 @@ def test_a_terminal_that_is_closed_leaves_a_fit_that_goes_on(nearid, many_rows, 
             command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=said, preexec_fn=own_terminal
         )
     os.close(theirs)
-    until_a_checkpoint(process, tmp_path)
+    until(process, tmp_path / "waits")
     os.close(ours)
     assert process.wait(timeout=60) == 129
     assert "Traceback" not in (tmp_path / "said.txt").read_text()

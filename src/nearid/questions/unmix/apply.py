@@ -126,7 +126,7 @@ def _clean(
     affine, columns, usual = read_cleaning(model)
     with single_rows():
         rows = open_again(source, key, columns, usual)
-    check_columns(rows, out)
+    check_columns(source, rows, out)
     if rows.shape[1] != len(affine.origin):
         named = "" if columns is None else f" ({few(map(repr, columns), 3)})"
         raise InputError(
@@ -135,6 +135,6 @@ def _clean(
         )
     with reporting(not quiet) as progress, open_engine(engine) as opened:
         tick = progress("cleaned rows", len(affine.cut(rows.shape[0])))
-        write_cleaned(source, rows, affine, out, engine=opened, tick=tick)
+        write_cleaned(source, rows, affine, out, key=key or usual, engine=opened, tick=tick)
     if not quiet:
         say(f"{rows.shape[0]:,} rows written to {out}")
