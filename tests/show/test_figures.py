@@ -37,6 +37,7 @@ def test_long_names_are_broken_and_nothing_of_them_is_lost():
     lines = wrapped(name).split("<br>")
     assert all(len(html.unescape(line)) <= 24 for line in lines) and html.unescape("".join(lines)) == name
     assert wrapped("short <b>") == "short &lt;b&gt;"
+    assert wrapped("normal marginal: Laplace -> vMF", 26) == "normal marginal: Laplace <br>-&gt; vMF"
 
 
 def test_signs_in_a_legend_do_not_shrink_with_the_points():

@@ -53,3 +53,16 @@ def test_a_brief_view_has_the_first_sentences_and_says_how_to_see_the_rest():
     assert "..." in short and "! 3 of 4 batches (v1.2) have one label.\n" in short and "Name another" not in short
     assert "closed" not in short and "fact" not in short and "1 more table, " in short and ": --all." in short
     assert all(part in whole for part in ("closed", "fact: of it", "'Cells_Texture_199'", "Name another", "Alert 19"))
+
+
+def test_alerts_of_a_brief_view_leave_it_at_40_lines():
+    """A long answer leaves room for fewer alerts; the last line counts those that are not shown."""
+    alerts = [Alert(f"a{k}", f"Alert {k} is a sentence of its own.") for k in range(20)]
+    for rows in (2, 20, 23, 40):
+        table = Table("t", [Column("a", left=True), Column("b")], [Row([f"r{k}", 0.5]) for k in range(rows)])
+        reason = "\n".join(f"Sentence {k}." for k in range(4))
+        drawn = text(View("q", "s", "h", reason=reason, alerts=alerts, tables=[table], brief=True), 100)
+        shown, lines = drawn.count("! Alert"), len(drawn.splitlines())
+        assert f"{20 - shown} more alerts" in drawn
+        # Two lines are kept for the last sentence, which may need only one.
+        assert (shown == 8 and lines <= 40) if rows == 2 else lines in (39, 40) if rows < 40 else shown == 0

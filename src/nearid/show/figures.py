@@ -779,7 +779,8 @@ def plain(text: str) -> str:
 def wrapped(text: str, width: int = 24) -> str:
     """Plain text in lines of at most so many characters, which end after a space or a sign where there is one."""
     lines = [""]
-    for piece in re.findall(rf"[^\s/_.,-]{{1,{width - 1}}}[\s/_.,-]?|[\s/_.,-]", text):
+    # No line begins with the tip of an arrow.
+    for piece in re.findall(rf"->\s?|[^\s/_.,-]{{1,{width - 1}}}[\s/_.,-]?|[\s/_.,-]", text):
         if len(lines[-1] + piece) > width:
             lines.append("")
         lines[-1] += piece

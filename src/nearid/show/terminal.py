@@ -28,6 +28,8 @@ _QUOTED = r"""'[^']*'|"[^"]*\""""
 _COPIED = rf"""(?<![^\s(])(?:--[\w-]+[ ](?:{_QUOTED}|[^\s'"])+|\w+=(?:{_QUOTED}|\[[^\]]*\]))"""
 # Lines of all alerts in a brief view, and of one; where a sentence ends: before a capital letter, not within figures.
 ALERT_LINES, ONE_ALERT = 8, 3
+# Lines of a whole brief view, as long as its head and tables leave room for alerts, and of what --all shows.
+BRIEF_LINES, HINT_LINES = 40, 2
 _NEXT_SENTENCE = re.compile(r"(?<=[.)])\s+(?=[A-Z])")
 _ENDLESS_NAME = re.compile(rf"{_COPIED}|(?P<name>[^\s,]{{{ENDLESS + 1},}})")
 
@@ -55,13 +57,15 @@ def render(view: View, width: int, everything: bool = False) -> RenderableType:
         if everything or not table.folded:
             shown += _tables(_printable_table(table), width)
     if view.brief and not everything:
-        return Group(*shown, *_brief(view, width))
+        console = Console(width=width)
+        used = len(console.render_lines(Group(*shown), console.options.update(height=None)))
+        return Group(*shown, *_brief(view, width, BRIEF_LINES - used - HINT_LINES))
     shown += [Text(_line(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
     return Group(*shown, *(Text(_line(f"! {alert.message}"), style="yellow") for alert in view.alerts))
 
 
-def _brief(view: View, width: int) -> list[Text]:
-    """The first sentences of the first alerts, and what --all shows."""
+def _brief(view: View, width: int, room: int) -> list[Text]:
+    """The first sentences of the first alerts, in as many lines as there is room for, and what --all shows."""
     shown: list[Text] = []
     lines = 0
     for alert in view.alerts:
@@ -71,7 +75,7 @@ def _brief(view: View, width: int) -> list[Text]:
             first = f"{first[: ONE_ALERT * (width - 10)].rpartition(' ')[0]} ..."
         sentence = Text(first, style="yellow")
         lines += len(sentence.wrap(Console(width=width), width))
-        if lines > ALERT_LINES:
+        if lines > min(ALERT_LINES, room):
             break
         shown.append(sentence)
     tables, others = sum(table.folded for table in view.tables), len(view.alerts) - len(shown)

@@ -120,6 +120,23 @@ def test_names_keep_the_expected_share_of_false_ones():
     assert found.biological.sum() == 3
 
 
+def test_too_few_controls_are_not_looked_at_alone(rng):
+    """One control on each batch says nothing of the batch; all rows do."""
+    batches, labels = np.repeat(np.arange(4), 30), np.tile(np.arange(1, 4), 40)
+    labels[::30] = 0
+    x = rng.normal(size=(120, 2)) + 3.0 * batches[:, None] * [1, 0]
+    few, every = attribution(view_of(x), labels, batches, control=0), attribution(view_of(x), labels, batches)
+    np.testing.assert_array_equal(few.batch, every.batch)
+    assert list(few.technical) == [True, False]
+    labels[1::30] = 0
+    mine = labels == 0
+    among, alone = (
+        attribution(view_of(x), labels, batches, control=0),
+        attribution(view_of(x[mine]), labels[mine], batches[mine]),
+    )
+    np.testing.assert_allclose(among.batch, alone.batch)
+
+
 def test_groups_that_are_not_linked():
     rng = np.random.default_rng(1)
     b = np.repeat(np.arange(4), 20)

@@ -55,7 +55,10 @@ def test_the_batch_goes_and_the_label_stays(drawn, tmp_path):
     assert len(cleaning.dropped) == 1 and cleaning.dropped[0].batch > 0.5
     assert cleaning.cost.batch_before > 0.75 and cleaning.cost.batch_after < 0.6
     assert abs(float(cleaning.cost.label_change)) < 0.05 and cleaning.cost.label_before > 0.85
-    assert "Cleaned: without this component the batch" in result.view.reason and "kept" in result.conditions
+    assert (
+        "Cleaned (ridge regression): without this component the batch" in result.view.reason
+        and "kept_base" in result.conditions
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
@@ -216,6 +219,80 @@ def test_a_table_that_lacks_a_column_is_refused_by_its_name(table, tmp_path, nea
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "condition"),
+    [
+        ({"conditions": "base"}, "kept_base"),
+        ({"conditions": "pca"}, "kept_pca"),
+        ({"conditions": "pca,ica"}, "kept"),
+        ({"conditions": "random"}, None),
+        ({"conditions": "base", "directions": "one"}, None),
+    ],
+)
+def test_cleaning_needs_no_condition(drawn, tmp_path, options, condition):
+    x, drug, plate, _ = drawn
+    found = nearid.deconfound(x, drug, plate, control=0, out=tmp_path / "clean.npy", **{**QUICK, **options})
+    clean = np.load(tmp_path / "clean.npy")
+    assert planted(clean, drawn) < 0.1 and [name for name in found.conditions if "kept" in name] == [condition] * bool(
+        condition
+    )
+    if condition is None:
+        return
+    first = options["conditions"].rpartition(",")[2]
+    # Under the map of all rows, which is the same for cleaned rows.
+    rows = found.conditions[condition].condition.map(x)
+    assert ("of cleaned rows from PCA + ICA." in found.view.tables[0].note) == (condition == "kept")
+    np.testing.assert_allclose(rows, found.conditions[first].condition.map(clean), atol=1e-4)
+    text = str(found)
+    title = {"base": "Base", "pca": "PCA", "ica": "PCA + ICA"}[first]
+    assert f"{title}, cleaned" in text and "ropping batch components (" in text
+    # Named where it is not the first condition that cleaned rows are compared with.
+    against = "against" in text.split("ropping batch components (")[1].partition(")")[0]
+    assert against == (condition == "kept")
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_vectors_in_a_column_beside_labels_are_cleaned_in_place(drawn, tmp_path, fixed, nearid_command):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    x, drug, plate, _ = drawn
+    kind = pa.list_(pa.float64(), 6 if fixed else -1)
+    vectors = pa.array(x.tolist(), kind)
+    labels = {"drug": drug.astype(str), "plate": plate, "site": np.tile([1, 2, 3], 200)}
+    table = pa.table({"embedding": vectors, **labels})
+    pq.write_table(table, tmp_path / "wells.parquet", row_group_size=170)
+    found = nearid.deconfound(
+        tmp_path / "wells.parquet", "drug", "plate", control="0", out=tmp_path / "clean.parquet", **QUICK
+    )
+    same = nearid.deconfound(x, drug.astype(str), plate, control="0", **QUICK)
+    assert found.mean("base").mean == same.mean("base").mean and found.provenance["options"]["key"] == "embedding"
+    assert any("column 'embedding'. Not used: 'site'." in alert.message for alert in found.alerts)
+    read = pq.read_table(tmp_path / "clean.parquet")
+    assert read.schema.types == table.schema.types and read.drop(["embedding"]).equals(table.drop(["embedding"]))
+    clean = np.array(read.column("embedding").to_pylist())
+    assert planted(clean, drawn) < 0.1
+    # The model finds the column again.
+    done = nearid_command("apply", "clean.model", "wells.parquet", "-o", "again.parquet")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(
+        np.array(pq.read_table(tmp_path / "again.parquet").column("embedding").to_pylist()), clean
+    )
+    with pytest.raises(InputError, match=r"into a text table.*clean2\.parquet or clean2\.npy"):
+        nearid.deconfound(tmp_path / "wells.parquet", "drug", "plate", out=tmp_path / "clean2.csv", **QUICK)
+
+
+def test_outputs_without_a_format_are_refused_with_those_of_the_input(table, tmp_path):
+    table.to_csv(tmp_path / "wells.csv", index=False)
+    for out, sentence in (
+        ("clean", r"are written as \.parquet, \.csv, .*\.zarr, but the output is clean\. Name it clean\.csv\."),
+        ("clean.xlsx", r"Name it clean\.csv\."),
+        (".", r"is a folder\. Give the name of a file, such as .*cleaned\.csv\."),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            nearid.deconfound(tmp_path / "wells.csv", "drug", "plate", out=tmp_path / out, **QUICK)
+
+
 def test_a_table_of_vectors_or_at_an_address_is_refused_before_work(drawn, tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
@@ -225,7 +302,7 @@ def test_a_table_of_vectors_or_at_an_address_is_refused_before_work(drawn, tmp_p
     pyarrow.parquet.write_table(pa.table({"embedding": x.tolist()}), vectors)
     monkeypatch.setattr("nearid.questions.deconfound.run.evaluate", lambda *_, **__: pytest.fail("worked first"))
     with pytest.raises(InputError, match=r"vectors in one column.*clean\.npy"):
-        nearid.deconfound(vectors, labels, batches, out=tmp_path / "clean.parquet", drop=1)
+        nearid.deconfound(vectors, labels, batches, out=tmp_path / "clean.csv", drop=1)
     with pytest.raises(InputError, match="is at an address"):
         nearid.deconfound("s3://bucket/x.parquet", "a", "b", out=tmp_path / "clean.parquet", drop=1)
 

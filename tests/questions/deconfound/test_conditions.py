@@ -52,6 +52,17 @@ def test_all_four(x):
     assert found.rows == 2000 and found.diagnostics is not None
 
 
+def test_few_rows_have_few_components():
+    """One for ten rows, at least ten; never more than are asked for, or exist."""
+    rng = np.random.default_rng(0)
+    for n, d, width in ((60, 40, 10), (300, 40, 30), (300, 20, 20)):
+        _, found = fitted(rng.normal(size=(n, d)), ("base", "pca", "random", "ica"))
+        assert [c.width for c in found.conditions.values()] == [d, *[width] * 3]
+    # The rows that count are those that the maps are fitted on.
+    _, found = fitted(rng.normal(size=(400, 40)), ("pca",), most=200)
+    assert found.conditions["pca"].width == 20
+
+
 def test_rotations_differ_and_keep_what_is_whitened(x):
     d, found = fitted(x, ("random",))
     assert len(found.turns) == 5 and found.turns[0] is found.conditions["random"]

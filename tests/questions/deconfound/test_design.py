@@ -124,7 +124,7 @@ def test_columns_that_look_like_metadata_are_told_and_can_be_left_out():
     table = pd.DataFrame(X, columns=["f1", "f2", "f3"]).assign(drug=LABELS, plate=BATCHES, site=[1, 2] * 3, well_row=1)
     d = open_design(table, "drug", "plate")
     (alert,) = [a for a in d.alerts if a.code == "metadata_columns"]
-    assert "left out: 'site' (its name), 'well_row'" in alert.message
+    assert "left out: 'site', 'well_row' (their names)." in alert.message
     assert "plate" not in alert.message
     assert d.rows.columns == ("f1", "f2", "f3")
     for chosen in ({"exclude": "site,well_*"}, {"features": ["f?"]}, {"exclude": ["site", "well_row", "plate"]}):

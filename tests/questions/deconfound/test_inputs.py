@@ -92,6 +92,15 @@ def test_values_that_are_not_finite_are_refused_by_name(table):
         open_design(broken, "drug", "plate", nonfinite="rows")
 
 
+def test_advice_on_values_that_are_not_finite_is_one_that_helps(table):
+    nothing = np.full((5, 3), np.nan)
+    with pytest.raises(InputError, match=r"rows are left\. Fill them in\."):
+        usable(open_rows(nothing), "least")
+    some = np.where(np.arange(3) == 1, np.nan, np.ones((5, 3)))
+    with pytest.raises(InputError, match=r"Try nonfinite='columns'"):
+        usable(open_rows(some), "rows")
+
+
 def test_a_finite_table_is_used_as_a_whole(rng):
     chosen = usable(open_rows(rng.normal(size=(30, 3)) * 1e300), "least")
     assert len(chosen.rows) == 30 and len(chosen.columns) == 3 and not chosen.alerts

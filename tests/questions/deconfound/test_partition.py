@@ -1,13 +1,16 @@
 """The variance of components, split between batch and label."""
 
+import re
+
 import numpy as np
 import pytest
 
 from nearid.arrays.memory import MemoryRows
+from nearid.base.estimate import Estimate
 from nearid.questions.deconfound import partition as module
 from nearid.questions.deconfound.attribution import observe
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
-from nearid.questions.deconfound.partition import PARTS, partition
+from nearid.questions.deconfound.partition import PARTS, Shares, partition
 
 
 def split(x, labels, batches, blocks=None, weights=None):
@@ -57,6 +60,27 @@ def test_a_balanced_design_has_the_variances_that_were_planted():
     assert found["label"] == pytest.approx((2 / 3) / total, abs=0.003)
     assert found["rest"] == pytest.approx(1 / total, abs=0.003)
     assert found["either"] == pytest.approx(0, abs=0.003)
+
+
+def test_shares_for_people_sum_to_100_and_stay_in_their_intervals(rng):
+    """Also where effects of batch and label oppose each other, so that the shares of both sum to more than 1."""
+    batches = np.repeat(np.arange(4), 60)
+    labels = np.where(rng.random(240) < 0.85, batches, rng.integers(0, 4, 240))
+    opposed = split(batches - 0.9 * labels + 0.2 * rng.normal(size=240), labels, batches).of(0)
+    assert opposed.either < -0.1 and opposed.batch + opposed.label > 1
+    drawn = [Shares(*(Estimate(v, v - 0.1, v + 0.3) for v in rng.dirichlet(np.ones(4)))) for _ in range(50)]
+    for shares in (opposed, *drawn):
+        shown = shares.adding_up()
+        assert sum(float(each) for each in shown) == pytest.approx(1) and sum(shares.percentages) == 100
+        assert all(0 <= each.low <= each.value <= each.high <= 1 for each in shown)
+        assert all(abs(p - 100 * each.value) <= 1 for p, each in zip(shares.percentages, shown, strict=True))
+        for text in shares.texts:
+            percent, low, high = (int(number) for number in re.findall(r"\d+", text))
+            assert 0 <= low <= percent <= high <= 100
+    # The largest remainder is rounded up.
+    assert Shares(*map(Estimate, (0.334, 0.334, 0.0, 0.332))).percentages == [34, 33, 0, 33]
+    assert Shares(*map(Estimate, (0.2, 0.3, 0.1, 0.4))).texts == ["20%", "30%", "10%", "40%"]
+    assert Shares(*[Estimate(np.nan)] * 4).texts == []
 
 
 def test_where_the_batch_is_the_label_all_could_be_either(rng):

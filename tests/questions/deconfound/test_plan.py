@@ -15,12 +15,14 @@ def test_names_come_in_their_own_order():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "condition"),
     [
-        ({"drop": 0.1}, "Add the condition 'ica'"),
-        ({"drop": 0.1, "conditions": ("ica",), "directions": ("one",)}, "Add the direction 'most'"),
+        ({"conditions": ("base", "pca", "ica")}, "base"),
+        ({"conditions": ("pca", "ica")}, "ica"),
+        ({"conditions": ("pca", "tvn")}, "pca"),
+        ({"conditions": ("tvn",)}, None),
+        ({"conditions": ("base",), "directions": ("one",)}, None),
     ],
 )
-def test_what_cannot_be_dropped(options, message):
-    with pytest.raises(InputError, match=message):
-        plan_of(**options)
+def test_the_condition_that_cleaned_rows_are_judged_under(options, condition):
+    assert plan_of(drop=0.1, **options).cleaned == condition and plan_of(**options).cleaned is None

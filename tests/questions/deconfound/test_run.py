@@ -53,7 +53,7 @@ def test_conditions_keep_the_order_of_the_paper(found):
     # Linear classifiers do not mind a rotation.
     assert found.mean("ica").mean == pytest.approx(found.mean("random").mean, abs=1e-3)
     # Technical components tell nothing that is missed.
-    assert found.mean("kept").mean == pytest.approx(found.mean("ica").mean, abs=0.02)
+    assert found.mean("kept_base").mean == pytest.approx(found.mean("base").mean, abs=0.02)
 
 
 def test_components_of_other_rows(screen, found):
@@ -85,12 +85,22 @@ def test_components_of_a_table_and_of_anndata(screen):
 
 
 def test_what_is_left_without_technical_components(screen, found):
-    kept, ica = found.conditions["kept"], found.conditions["ica"]
+    kept, base = found.conditions["kept_base"], found.conditions["base"]
     # Four of the twelve directions are gone; the columns are as many as before.
-    assert np.linalg.matrix_rank(kept.condition.matrix) == ica.width - 4 and kept.batch_r2 < 0.02 < ica.batch_r2
-    assert kept.mixing.value > ica.mixing.value + 0.1 and kept.replicates.value > ica.replicates.value
-    assert found.to_dict()["conditions"]["kept"]["width"] == kept.width
-    assert found.transform(screen[2][:9], "kept").shape == (9, ica.width)
+    assert np.linalg.matrix_rank(kept.condition.matrix) == base.width - 4 and kept.batch_r2 < 0.02 < base.batch_r2
+    assert kept.mixing.value > base.mixing.value + 0.1 and kept.replicates.value > base.replicates.value
+    assert found.to_dict()["conditions"]["kept_base"]["width"] == kept.width
+    assert found.transform(screen[2][:9], "kept_base").shape == (9, base.width)
+
+
+def test_directions_that_are_not_kept_are_told():
+    rng = np.random.default_rng(0)
+    labels, batches, x = np.tile(["a", "b"], 60), np.repeat(np.arange(4), 30), rng.normal(size=(120, 20))
+    quick = {"classifiers": "logistic", "directions": "most", "folds": 2, "conditions": "pca", "top": ()}
+    alerts = {n: nearid.deconfound(x, labels, batches, n_components=n, **quick).alerts for n in (None, 15)}
+    (told,) = [alert.message for alert in alerts[None] if alert.code == "components"]
+    assert "keep the 12 leading of 20 principal directions" in told and "fitted on 120 rows" in told
+    assert not any(alert.code == "components" for alert in alerts[15])
 
 
 def test_batch_metrics(found):
@@ -207,7 +217,6 @@ def test_bad_rows(screen):
         ({"directions": "both"}, "no direction named 'both'"),
         ({"drop": 1.5, "conditions": "ica"}, "takes 'auto', a number of components"),
         ({"drop": "x"}, "takes 'auto', a number of components .* not 'x'"),
-        ({"drop": 0.1, "conditions": "ica", "directions": "one"}, "Add the direction 'most'"),
         ({"n_components": 0}, "n_components is 0, but a whole number of at least 1"),
         ({"perturbations": 0}, "from 1 on"),
         ({"perturbations": -1}, "from 1 on"),
@@ -216,7 +225,6 @@ def test_bad_rows(screen):
         ({"perturbations": "DMSO"}, "'DMSO' is the control"),
         ({"top": 5}, "top is 5, but a list"),
         ({"top": (1.5,)}, "each item a whole number"),
-        ({"drop": 0.1, "conditions": "pca"}, "Add the condition 'ica'"),
         ({"top": (9,)}, "half of the 12"),
         ({"top": (-1,)}, "half of the 12"),
         ({"min_rows": 9999}, "No label has 9999 rows: the most frequent one, .*Lower min_rows"),

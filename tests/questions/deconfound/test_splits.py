@@ -140,3 +140,19 @@ def test_few_rows_are_enough_where_no_label_has_more():
     assert [alert.code for alert in alerts] == ["few_rows_per_label", "rare_labels"]
     with pytest.raises(InputError, match=r"No label has 10 rows: the most frequent one, .c., has 6\. Lower min_rows"):
         chosen(d, None, 10)
+
+
+def test_one_frequent_label_does_not_leave_out_all_others():
+    """Ten rows of one label, six of five others and three of the last: the fifth most frequent one has six."""
+    labels = ["often"] * 10 + [name for name in "abcde" for _ in range(6)] + ["rare"] * 3
+    d = design(labels, np.arange(len(labels)) % 3)
+    codes, alerts = chosen(d, None, None)
+    assert [d.labels.names[code] for code in codes] == ["a", "b", "c", "d", "e", "often"]
+    assert [alert.code for alert in alerts] == ["few_rows_per_label", "rare_labels"]
+    assert alerts[0].message.startswith("Only 1 of 7 labels have 10 rows, so labels with 6 rows or more are evaluated.")
+    # Never fewer than five rows, as long as some label has them.
+    few = design(["often"] * 10 + [name for name in "abcde" for _ in range(4)], np.arange(30) % 3)
+    assert [few.labels.names[code] for code in chosen(few, None, None)[0]] == ["often"]
+    # With four labels nothing changes.
+    four = design(["x"] * 12 + ["y"] * 12 + ["z"] * 7, np.arange(31) % 3)
+    assert [four.labels.names[code] for code in chosen(four, None, None)[0]] == ["x", "y"]

@@ -52,7 +52,7 @@ def test_all_parts_are_there(result):
         headline(result),
         *sentences(result),
         "Where the variance comes from",
-        "Share of the variance: the embedding in its own scale, and components of PCA + ICA",
+        "Share of the variance: the embedding in its own scale, and batch components, the dropped ones first",
         "AUROC (logistic regression, train on most batches)",
         "AUROC (logistic regression, train on one batch)",
         "Sparsity (logistic",
@@ -68,8 +68,7 @@ def test_all_parts_are_there(result):
         "What components follow: PCA + ICA",
         "the two most biological components, by batch",
         "the two leading components, by label",
-        "PCA + ICA, cleaned",
-        "of cleaned rows from PCA + ICA.",
+        "Base, cleaned",
         "Batch components are the combinations of columns in which batches differ most",
     ):
         assert part in text, part
@@ -140,8 +139,15 @@ def test_the_headline_answers_biology_or_batch(result):
 def test_the_first_sentence_splits_the_variance(result):
     shares = changed(result, shares=(0.31, 0.22, -0.02, 0.49))
     assert sentences(shares)[0] == (
-        "Variance of the embedding: the batch explains 31% [26, 36], the label 22% [17, 27]. 49% [44, 54] is neither."
+        # Divided by their sum, 1.02, and rounded to 100%.
+        "Variance of the embedding: the batch explains 30% [25, 35], the label 22% [17, 26]. 48% [43, 53] is neither."
     )
+    opposed = changed(result, base=CLEAR, shares=(0.93, 0.82, -0.8, 0.05))
+    assert sentences(opposed)[0] == (
+        "Variance of the embedding: the batch explains 52% [49, 54], the label 45% [43, 48]. Their effects oppose each "
+        "other, so these shares are parts of their sum. 3% [0, 6] is neither."
+    )
+    assert headline(opposed).endswith("(52% vs 45%)")
     both = changed(result, shares=(0.31, 0.22, 0.04, 0.43))
     assert "Another 4% [0, 9] could be either, because labels and batches occur together." in sentences(both)[0]
     unknown = replace(result, variance=Shares(*[Estimate(np.nan)] * 4))
@@ -175,15 +181,25 @@ def test_the_second_sentence_says_what_helped_by_the_same_figure(result):
 
 
 def test_the_second_sentence_is_not_silent_on_what_was_dropped(result):
-    """Dropping that ruins the classifiers is named, whatever ICA does: it is compared with ICA of all rows."""
+    """Dropping that ruins the classifiers is named, whatever ICA does: cleaned rows are compared with Base."""
     ruined = tuple(
         replace(t, difference=replace(t.difference, low=-0.4, value=-0.3, high=-0.2), p=1e-4, p_holm=1e-4)
-        if (t.first, t.second, t.score) == ("ica", "kept", "auroc_within") and t.perturbation == "(all)"
+        if (t.first, t.second, t.score) == ("base", "kept_base", "auroc_within") and t.perturbation == "(all)"
         else replace(t, p_holm=1.0)
         for t in result.tests
     )
     told = sentences(replace(result, tests=ruined))[1]
-    assert "Dropping batch components (-0.300 [-0.400, -0.200] against PCA + ICA) did harm." in told
+    assert "ropping batch components (-0.300 [-0.400, -0.200]) did harm." in told
+
+
+def test_more_components_than_there_are_can_be_asked_for(result):
+    """The sentence says so; it is silent where as many exist."""
+    cleaning = result.cleaning
+    n = len(cleaning.dropped)
+    (many,) = [s for s in sentences(replace(result, cleaning=replace(cleaning, drop=99))) if "as asked" in s]
+    assert many.startswith(f"Dropped as asked: {n} of {cleaning.components} batch components (99 were asked for).")
+    (exact,) = [s for s in sentences(replace(result, cleaning=replace(cleaning, drop=n))) if "as asked" in s]
+    assert exact.startswith(f"Dropped as asked: {n} of {cleaning.components} batch components. Variance")
 
 
 def test_the_second_sentence_does_not_hide_perturbations_that_differ(result):
@@ -213,7 +229,8 @@ def test_the_third_sentence_names_technical_components_and_their_columns(named):
     (k,) = np.flatnonzero(a.technical)
     told = sentences(named)[2]
     assert told.startswith("Technical: 1 of 4 independent components follows the batch rather than the label. ")
-    assert f"Independent component {k} does so most (batch {100 * a.batch[k]:.0f}%, label" in told
+    batch, label, *_ = named.conditions["ica"].partition.of(int(k)).percentages
+    assert batch > 50 and f"Independent component {k} does so most (batch {batch}%, label {label}%" in told
     # The plate is in one column alone.
     assert "It correlates most with the columns Nuclei_Plate (" in told
     features = named.conditions["ica"].features
@@ -225,6 +242,42 @@ def test_the_third_sentence_names_technical_components_and_their_columns(named):
     )
     drawn = named.to_dict()["conditions"]["ica"]["features"]
     assert drawn["of_each"][str(k)][0]["name"] == "Nuclei_Plate"
+
+
+def test_the_first_figure_shows_the_components_that_the_text_speaks_of(result, named):
+    """Batch components if some are dropped, otherwise independent ones; with the same shares."""
+    for found, kind in ((result, "batch"), (named, "independent")):
+        figure = found.view.figures[0]
+        assert figure.title == "Where the variance comes from" and figure.rows[0] == "whole embedding"
+        assert all(row.startswith(f"{kind} component") for row in figure.rows[1:])
+        shares = np.array([figure.parts[part] for part in ("batch alone", "label alone", "either", "neither")])
+        np.testing.assert_allclose(shares.sum(axis=0), 100)
+        named_first = re.search(
+            rf"{kind.capitalize()} component (\d+) does so most \(batch (\d+)%", sentences(found)[2]
+        )
+        assert figure.rows[1] == f"{kind} component {named_first[1]}" and abs(shares[0, 1] - int(named_first[2])) <= 1
+        table = next(t for t in found.view.tables if t.title.startswith("Share of the variance"))
+        assert [row.cells[0] for row in table.rows] == list(figure.rows)
+    dropped = [d.component for d in result.cleaning.dropped]
+    assert result.view.figures[0].rows[1 : 1 + len(dropped)] == [f"batch component {k}" for k in dropped]
+    assert all(row.endswith(" (kept)") for row in result.view.figures[0].rows[1 + len(dropped) :])
+    told = result.to_dict()["cleaning"]["partition"]
+    assert len(told["batch"]["value"]) == result.cleaning.components
+
+
+def test_no_interval_leaves_the_range_of_its_figure(result, named):
+    for found in (result, named):
+        for table in found.view.tables:
+            for cell in (cell for row in table.rows for cell in row.cells if isinstance(cell, Estimate)):
+                if np.isfinite(cell.low):
+                    assert -1 <= cell.low <= cell.value <= cell.high <= 1, table.title
+        shares = next(t for t in found.view.tables if t.title.startswith("Share of the variance"))
+        for cell in (cell for row in shares.rows for cell in row.cells[1:]):
+            assert 0 <= cell.low <= cell.value <= cell.high <= 1
+        for gaps in next(f for f in found.view.figures if f.title == "Paired differences").groups.values():
+            assert all(-1 <= e.low <= e.value <= e.high <= 1 for e in gaps if e.has_interval)
+        for test in found.recognised:
+            assert not test.difference.has_interval or -0.5 <= test.difference.low <= test.difference.high <= 0.5
 
 
 def test_correlations_are_those_of_the_rows(named, rng):
@@ -293,7 +346,10 @@ def test_trees_that_could_not_be_grown_are_no_tie():
     assert all(np.isnan(row.cells[1]) and row.cells[2] == "-" for row in alone.view.tables[0].rows)
     assert not any(sentence.startswith("New batches") for sentence in sentences(alone))
     assert (
-        any("these classifiers have no scores" in alert.message for alert in alone.alerts)
+        any(
+            "so that classifiers have no scores: 8 of 8 (train on most batches)" in alert.message
+            for alert in alone.alerts
+        )
         and alone.view.colour == CAREFUL
     )
     # Beside it, logistic regression is what the headline is of.
@@ -315,8 +371,7 @@ def test_noise_is_not_called_recognised(rng):
 def test_figures_of_every_row(result):
     figures = {f.title: f for f in result.view.figures}
     gaps = figures["Paired differences"]
-    first = [f"{n} less Base" for n in ("PCA", "PCA + Rand", "PCA + ICA")]
-    assert list(gaps.groups) == [*first, "PCA + ICA, cleaned less PCA + ICA"]
+    assert list(gaps.groups) == [f"{n} less Base" for n in ("Base, cleaned", "PCA", "PCA + Rand", "PCA + ICA")]
     assert gaps.rows[-1] == "all" and all(len(g) == 3 and None not in g for g in gaps.groups.values())
     assert np.shape(figures["What components follow: PCA + ICA"].panels[""]) == (2, 6)
     planes = [f for title, f in figures.items() if "the two" in title]
@@ -344,7 +399,7 @@ def test_components_that_cannot_be_trusted_are_marked(result):
     assert result.to_dict()["conditions"]["ica"]["components"]["doubts"] == list(ica.doubts)
     assert result.conditions["pca"].doubts == () and "doubts" not in result.to_dict()["conditions"]["pca"]["components"]
     # Cleaned components are no longer those that ICA found.
-    assert result.conditions["kept"].doubts == ()
+    assert result.conditions["kept_base"].doubts == ()
     unchecked = replace(result, conditions={**result.conditions, "ica": replace(ica, doubts=("not checked",) * 6)})
     assert "was not checked: nearid unmix --stability 5" in unchecked.view.facts["ICA"]
     doubtful = replace(ica, doubts=("depends on the start", *[""] * 5))

@@ -15,20 +15,24 @@ import numpy as np
 from nearid.arrays.names import few
 from nearid.base.estimate import Estimate
 from nearid.questions.deconfound.paired import ALL, Paired
-from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS
+from nearid.questions.deconfound.partition import Shares
+from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, KEPT
 from nearid.show.view import BAD, CAREFUL, GOOD, counted, fixed
 
 if TYPE_CHECKING:
-    from nearid.questions.deconfound.result import Deconfounding
+    from nearid.questions.deconfound.result import ConditionResult, Deconfounding
 
 LEVEL = 0.05
 # A gain of AUROC that is at most this is no help.
 LITTLE = 0.05
+# With less than minus this for "either", the first sentence says that effects of batch and label oppose each other.
+OPPOSED = 0.05
 # Perturbations whose AUROC differ by this are named; so many names are.
 FAR_APART, NAMED = 0.2, 3
-BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "PCA + ICA, cleaned"}
+BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA"}
+BRIEF |= {kept: f"{BRIEF[name]}, cleaned" for name, kept in KEPT.items()}
 # What was done to the embedding, as the subject of a sentence.
-DONE = {"pca": "whitening by PCA", "kept": "dropping batch components"}
+DONE = {"pca": "whitening by PCA", **dict.fromkeys(KEPT.values(), "dropping batch components")}
 
 
 def brief(name: str) -> str:
@@ -62,9 +66,10 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
             "Biology and batch cannot be separated: no batch holds both perturbed rows and rows to compare them with",
             BAD,
         )
-    batch, label = result.variance[:2]
+    batch, label = result.variance.adding_up()[:2]
     more, less = apart(label, batch), apart(batch, label)
-    label_first, batch_first = (f"{percent(a)} vs {percent(b)}" for a, b in ((label, batch), (batch, label)))
+    percents = result.variance.percentages[:2]
+    batch_first, label_first = (" vs ".join(f"{each}%" for each in order) for order in (percents, percents[::-1]))
     single = _recognised_alone(result, test)
     auroc = test.difference.value + 0.5
     # Equal in every split, so that a t test has no variance to divide by.
@@ -112,26 +117,21 @@ def _perturbations(result: Deconfounding) -> str:
 
 def _variance(result: Deconfounding) -> str:
     """How much of the variance is batch, label, either and neither, with intervals over batches."""
-    batch, label, either, rest = result.variance
-    if math.isnan(batch.value):
+    if not result.variance.percentages:
         return "Variance: there are too few rows to split it between batch and label."
-    unclear = f" Another {share(either)} could be either, because labels and batches occur together."
-    return (
-        f"Variance of the embedding: the batch explains {share(batch)}, the label {share(label)}."
-        f"{'' if percent(either.value) == '0%' else unclear} {share(rest)} is neither."
-    )
+    batch, label, either, rest = result.variance.texts
+    unclear = f" Another {either} could be either, because labels and batches occur together."
+    if result.variance.either < -OPPOSED:
+        unclear = " Their effects oppose each other, so these shares are parts of their sum."
+    elif not result.variance.percentages[2]:
+        unclear = ""
+    return f"Variance of the embedding: the batch explains {batch}, the label {label}.{unclear} {rest} is neither."
 
 
-def percent(value: float | Estimate) -> str:
-    """A share for people; noise may have less than 0."""
-    return f"{100 * min(max(float(value), 0.0), 1.0):.0f}%"
-
-
-def share(estimate: Estimate) -> str:
-    """A share with its interval, both cut to what a share can be."""
-    if not estimate.has_interval:
-        return percent(estimate.value)
-    return f"{percent(estimate.value)} [{percent(estimate.low)[:-1]}, {percent(estimate.high)[:-1]}]"
+def parts(shares: Shares) -> str:
+    """The shares of batch and label in a component, and of either if there is some; together at most 100%."""
+    batch, label, either, _ = [f"{percent}%" for percent in shares.percentages] or ["-"] * 4
+    return f"batch {batch}, label {label}{f', either {either}' if either not in ('0%', '-') else ''}"
 
 
 def _new_batches(result: Deconfounding) -> str:
@@ -160,8 +160,9 @@ def _helped(result: Deconfounding) -> list[str]:
     """Sentences on what was done to the embedding: what helped, harmed, made no difference, or is open."""
     verdicts: dict[str, list[str]] = {}
     for test in main_tests(result):
-        # A rotation at random is there for comparison, not as a remedy.
-        if test.second != "random":
+        # A rotation at random is there for comparison, not as a remedy. Where nothing is dropped, nothing changes.
+        unchanged = test.second in KEPT.values() and test.difference.low == test.difference.high == 0
+        if test.second != "random" and not unchanged:
             verdict, figures = _verdict(result, test)
             verdicts.setdefault(verdict, []).append(f"{DONE.get(test.second, brief(test.second))}{figures}")
     order = ("helped", "did harm", "differed between perturbations", "did not help", "made no difference")
@@ -173,7 +174,8 @@ def _helped(result: Deconfounding) -> list[str]:
 def _verdict(result: Deconfounding, test: Paired) -> tuple[str, str]:
     """What a condition did to the classifiers, and the figures in brackets."""
     d = test.difference
-    against = " against PCA + ICA" if test.first == "ica" else ""
+    first = conditions(result, *result.families[0])[0]
+    against = f" against {brief(test.first)}" if test.first != first else ""
     figures = f" ({signed(d)}{against})"
     better, worse = clear(result, test)
     if unlike(result, test):
@@ -200,21 +202,21 @@ def _technical(result: Deconfounding) -> str:
         if isinstance(c.drop, int):
             # So many were asked for, whatever they follow.
             asked = f"{len(c.dropped)} of {counted(c.components, 'batch component')}"
-            return (
-                f"Dropped as asked: {asked}. The first has {percent(first.batch)} of the batch and "
-                f"{percent(first.label)} of the label."
-            )
+            asked += f" ({c.drop:,} were asked for)" * (len(c.dropped) < c.drop)
+            return f"Dropped as asked: {asked}. Variance of the first: {parts(c.partition.of(first.component))}."
         follow = f"{'follows' if len(c.dropped) == 1 else 'follow'} the batch rather than the label"
-        strongest = _strongest("Batch", first.component, first.batch, first.label, first.features)
+        strongest = _strongest("Batch", first.component, c.partition.of(first.component), first.features)
         return f"Technical: {len(c.dropped)} of {counted(c.components, 'batch component')} {follow}. {strongest}"
     if ica is None:
-        return ""
+        return "" if result.cleaning is None else "Technical: cleaning drops no combination of columns."
     a = ica.components
     if np.isnan(a.batch).all():
         return "Technical: batch and label cannot be separated, so no component is named technical."
-    which = [int(k) for k in np.argsort(-np.nan_to_num(a.batch), kind="stable") if a.technical[k]]
+    which = [int(k) for k in most_technical(ica) if a.technical[k]]
     if not which:
         none = f"none of {counted(ica.width, 'independent component')} clearly follows the batch on its own"
+        if result.cleaning is not None:
+            return f"Technical: {none}, and cleaning drops no combination of columns either."
         return f"Technical: {none}. Combinations of columns may: --dry-run shows what -o would drop."
     k = which[0]
     doubt = ""
@@ -223,14 +225,20 @@ def _technical(result: Deconfounding) -> str:
     return (
         f"Technical: {len(which)} of {counted(ica.width, 'independent component')} "
         f"{'follows' if len(which) == 1 else 'follow'} the batch rather than the label. "
-        f"{_strongest('Independent', k, a.batch[k], a.label[k], ica.features.of_each.get(k, ()))}{doubt}"
+        f"{_strongest('Independent', k, ica.partition.of(k), ica.features.of_each.get(k, ()))}{doubt}"
     )
 
 
-def _strongest(kind: str, component: int, batch: float, label: float, features: Sequence[tuple[str, float]]) -> str:
+def most_technical(c: ConditionResult) -> np.ndarray:
+    """Components from the most technical to the most biological: by the shares of batch alone less label alone."""
+    batch, label = c.partition.values[:2]
+    return np.argsort(-np.nan_to_num(batch - label), kind="stable")
+
+
+def _strongest(kind: str, component: int, shares: Shares, features: Sequence[tuple[str, float]]) -> str:
     made = ", ".join(f"{name} ({value:+.2f})" for name, value in features[:NAMED])
     of = f" It correlates most with the columns {made}." if made else ""
-    return f"{kind} component {component} does so most (batch {percent(batch)}, label {percent(label)}).{of}"
+    return f"{kind} component {component} does so most ({parts(shares)}).{of}"
 
 
 def _cleaned(result: Deconfounding) -> str:
@@ -246,7 +254,8 @@ def _cleaned(result: Deconfounding) -> str:
         )
     these = "this component" if len(c.dropped) == 1 else "these components"
     return (
-        f"Cleaned: without {these} the batch of other rows is predicted with AUROC {fixed(cost.batch_after.value)} "
+        f"Cleaned (ridge regression): without {these} the batch of other rows is predicted with AUROC "
+        f"{fixed(cost.batch_after.value)} "
         f"instead of {fixed(cost.batch_before.value)}{label}."
     )
 
@@ -267,7 +276,7 @@ def main_tests(result: Deconfounding) -> list[Paired]:
 
 def reference(names: Sequence[str], condition: str) -> str:
     """What a condition is compared with: the first one; cleaned rows with the same components of all rows."""
-    return "ica" if condition == "kept" and "ica" in names else names[0]
+    return next((name for name in names if KEPT.get(name) == condition), names[0])
 
 
 def base_test(result: Deconfounding, condition: str | None = None) -> Paired | None:

@@ -108,8 +108,8 @@ def attribution(
     places : ndarray of int, shape (n,), optional
         All rows by default.
     control : int, optional
-        Label of the rows for the batch's share, if these come from at least two batches and from more blocks than
-        batches.
+        Label of the rows for the batch's share, if these come from at least two batches, and are more rows (or blocks)
+        than batches.
     blocks : ndarray of int, shape (n,), optional
         Rows of one number count once in the tests.
     seen : Observed, optional
@@ -121,8 +121,8 @@ def attribution(
     every = _additive(seen or observe(components, labels, batches, places, blocks, engine))
     mine = labels == control
     own = None if blocks is None else blocks[mine]
-    groups = len(np.unique(batches[mine]))
-    if control is None or groups < 2 or (own is not None and len(np.unique(own)) <= groups):
+    groups, units = len(np.unique(batches[mine])), int(mine.sum()) if own is None else len(np.unique(own))
+    if control is None or groups < 2 or units <= groups:
         return every
     among = _additive(observe(components, labels[mine], batches[mine], places[mine], own, engine))
     return Attribution(among.batch, every.label, among.batch_p, every.label_p, every.label_free)

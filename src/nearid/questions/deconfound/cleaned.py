@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Rows
-from nearid.arrays.columns import is_annotated
+from nearid.arrays.columns import is_annotated, vectors_in
 from nearid.arrays.formats.csv import text_columns
+from nearid.arrays.formats.registry import format_of
 from nearid.arrays.memory import is_a
 from nearid.base.addresses import address_of
 from nearid.base.errors import InputError
@@ -65,6 +66,13 @@ def check_cleaned(X: Any, out: str | os.PathLike[str], *, overwrite: bool, model
             f"{target.name} would hold all columns of the input, but the input is at an address. Name it "
             "something.npy, or download the input first."
         )
+    if target.is_dir() and suffix != ".zarr":
+        raise InputError(f"{target} is a folder. Give the name of a file, such as {target / f'cleaned{_usual(X)}'}.")
+    if suffix not in (*TABLES, ".h5ad") and format_of(target) is None:
+        raise InputError(
+            f"Cleaned rows of this input are written as {_listed(X)}, but the output is {target.name}. Name it "
+            f"{target.stem}{_usual(X)}."
+        )
     if suffix in (*TABLES, ".h5ad"):
         check_target(target)
         if target.exists() and not overwrite:
@@ -76,13 +84,29 @@ def check_cleaned(X: Any, out: str | os.PathLike[str], *, overwrite: bool, model
         raise InputError(f"{folder} already exists. Give another name to write, or replace it with --overwrite.")
 
 
-def check_columns(source: Rows, out: str | os.PathLike[str]) -> None:
-    """Refuse to write a table whose features are not columns, but vectors in one column; asked before long work."""
+def _usual(X: Any) -> str:
+    """The suffix of the format that came in; .npy where it has none of its own."""
+    kind = _table_kind(X)
+    if kind is None:
+        return ".h5ad" if is_annotated(X) else ".npy"
+    return kind if kind in TABLES else ".csv"
+
+
+def _listed(X: Any) -> str:
+    """The formats that the cleaned rows of X can have."""
+    tables = TABLES if _table_kind(X) is not None else (".h5ad",) if is_annotated(X) else ()
+    return ", ".join((*tables, ".npy", ".safetensors", ".zarr"))
+
+
+def check_columns(X: Any, source: Rows, out: str | os.PathLike[str]) -> None:
+    """Refuse to write a text table of vectors that are in one column; asked before long work."""
     target = Path(out)
-    if _suffix(target) in TABLES and source.columns is None:
+    suffix = _suffix(target)
+    if suffix in TABLES and source.columns is None and (suffix != ".parquet" or not vectors_in(X)):
+        stem = target.name.removesuffix(suffix)
         raise InputError(
-            f"The features of {source.name} are vectors in one column, which are not written into a table. Name the "
-            f"output {target.name.removesuffix(_suffix(target))}.npy."
+            f"The features of {source.name} are vectors in one column, which are not written into a text table. Name "
+            f"the output {stem}.parquet or {stem}.npy."
         )
 
 
@@ -92,6 +116,7 @@ def write_cleaned(
     affine: Affine,
     out: str | os.PathLike[str],
     *,
+    key: str | None = None,
     left_out: tuple[str, ...] = (),
     record: dict[str, Any] | None = None,
     engine: Engine = LOCAL,
@@ -105,6 +130,8 @@ def write_cleaned(
         What the rows were opened from.
     source : Rows
         All of its rows, with the features in their order.
+    key : str, optional
+        The column of a .parquet file whose vectors are the rows.
     left_out : tuple of str
         Features that were not cleaned, as they hold values that are not finite: they are left out of a table.
     record : dict, optional
@@ -118,7 +145,7 @@ def write_cleaned(
         return
     mapped = affine.over(source, drop_nonfinite=True, engine=engine, tick=tick)
     if suffix == _table_kind(X) == ".parquet":
-        _write_groups(X, source, mapped, target, left_out)
+        _write_groups(X, source, mapped, target, key, left_out)
         return
     n, d = source.shape
     check_memory(target.name, 2 * n * d * source.dtype.itemsize, "Write it as .npy or .zarr, which takes less.")
@@ -143,13 +170,20 @@ def _table_kind(X: Any) -> str | None:
     return next((kind for kind in ("pandas", "polars") if is_a(X, kind, "DataFrame")), None)
 
 
-def _write_groups(X: Any, source: Rows, mapped: Iterator[Floats], target: Path, left_out: tuple[str, ...]) -> None:
+def _write_groups(
+    X: Any, source: Rows, mapped: Iterator[Floats], target: Path, key: str | None, left_out: tuple[str, ...]
+) -> None:
     """Write a .parquet file in the row groups of another one, of which only one is in memory."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    assert source.columns is not None
-    places = {name: at for at, name in enumerate(source.columns)}
+    places: dict[str, int | slice]
+    if source.columns is None:
+        assert key is not None
+        places = {key: slice(None)}
+    else:
+        places = {name: at for at, name in enumerate(source.columns)}
+    number = pa.from_numpy_dtype(source.dtype)
     with pyarrow.parquet.ParquetFile(local_path(X)) as old:
         sizes = [old.metadata.row_group(at).num_rows for at in range(old.metadata.num_row_groups)]
         if sum(sizes) != source.shape[0]:
@@ -157,10 +191,12 @@ def _write_groups(X: Any, source: Rows, mapped: Iterator[Floats], target: Path, 
         advice = "Write it as .npy, which takes less."
         check_memory(target.name, 3 * max(sizes, default=0) * source.shape[1] * source.dtype.itemsize, advice)
         held = old.schema_arrow
+        kind = number
+        if source.columns is None:
+            fixed = pa.types.is_fixed_size_list(held.field(key).type)
+            kind = pa.list_(number, source.shape[1] if fixed else -1)
         fields = [
-            pa.field(name, pa.from_numpy_dtype(source.dtype))
-            if name in places
-            else held.field(name).with_nullable(True)
+            pa.field(name, kind) if name in places else held.field(name).with_nullable(True)
             for name in held.names
             if name not in left_out
         ]
@@ -169,10 +205,22 @@ def _write_groups(X: Any, source: Rows, mapped: Iterator[Floats], target: Path, 
             for at, clean in enumerate(_recut(mapped, sizes)):
                 table = old.read_row_group(at)
                 columns = [
-                    pa.array(np.ascontiguousarray(clean[:, places[name]])) if name in places else table.column(name)
+                    _arrow(clean[:, places[name]], kind) if name in places else table.column(name)
                     for name in schema.names
                 ]
                 writer.write_table(pa.table(columns, schema=schema), row_group_size=max(len(clean), 1))
+
+
+def _arrow(values: np.ndarray, kind: Any) -> Any:
+    """A column of numbers, or of vectors of one length."""
+    import pyarrow as pa
+
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    if values.ndim == 1:
+        return flat
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+    return pa.ListArray.from_arrays(np.arange(0, values.size + 1, values.shape[1], dtype=np.int32), flat)
 
 
 def _recut(blocks: Iterator[Floats], sizes: Iterable[int]) -> Iterator[Floats]:

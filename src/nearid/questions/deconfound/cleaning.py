@@ -15,15 +15,21 @@ from typing import cast
 
 import numpy as np
 
+from nearid.arrays.metadata import column_names
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.ica.stream import Affine
 from nearid.measures.auroc import auroc
 from nearid.moments import ROUNDING, Floats
+from nearid.questions.deconfound.attribution import observe
 from nearid.questions.deconfound.classifiers import auroc_within
+from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.directions import BatchComponents, Drop, batch_components
 from nearid.questions.deconfound.paired import t_test
+from nearid.questions.deconfound.partition import Partition, partition
 from nearid.questions.deconfound.projection import oblique
 from nearid.questions.deconfound.splits import batch_folds
 
@@ -127,6 +133,8 @@ class Cleaning:
         Share of the variance of all columns (each of unit variance) that is taken away.
     written : str or None
         Where the cleaned rows are.
+    partition : Partition
+        The variance of each batch component, split between batch and label.
     model : str or None
         Where the model is that cleans other rows.
     """
@@ -136,11 +144,21 @@ class Cleaning:
     dropped: tuple[Dropped, ...]
     share: float
     cost: Cost
+    partition: Partition
     written: str | None = None
     model: str | None = None
 
 
-def described(cleaner: Cleaner, names: Sequence[str], drop: Drop, judged: Cost) -> Cleaning:
+def split_components(design: Design, cleaner: Cleaner, *, seed: int = 0, engine: Engine = LOCAL) -> Partition:
+    """The variance of each batch component of all rows, split between batch and label."""
+    k = len(cleaner.components)
+    condition = Condition("batch", cleaner.mean, cleaner.components, np.arange(k), np.ones(k))
+    codes = design.labels.codes, design.batches.codes
+    seen = observe(ComponentRows(design.rows, condition), *codes, blocks=design.blocks, engine=engine)
+    return partition(seen.units, seed=seed)
+
+
+def described(cleaner: Cleaner, names: Sequence[str], drop: Drop, judged: Cost, parts: Partition) -> Cleaning:
     """What there is to know of a cleaner."""
     dropped = []
     for k in cleaner.dropped:
@@ -148,7 +166,7 @@ def described(cleaner: Cleaner, names: Sequence[str], drop: Drop, judged: Cost) 
         top = np.argsort(-np.abs(correlations), kind="stable")[:FEATURES]
         features = tuple((names[at], float(correlations[at])) for at in top)
         dropped.append(Dropped(int(k), float(cleaner.follows.batch[k]), float(cleaner.follows.label[k]), features))
-    return Cleaning(drop, len(cleaner.components), tuple(dropped), cleaner.share, judged)
+    return Cleaning(drop, len(cleaner.components), tuple(dropped), cleaner.share, judged, parts)
 
 
 def check_drop(drop: Drop | str) -> Drop:
@@ -176,7 +194,9 @@ def fit_cleaner(design: Design, places: np.ndarray, drop: Drop, *, seed: int = 0
     mean, scales = x.mean(axis=0), x.std(axis=0)
     live = np.flatnonzero(scales > ROUNDING * np.abs(mean))
     if len(live) < 2:
-        raise InputError(f"{design.rows.name} has {len(live)} columns that vary. Two or more are needed to clean it.")
+        names = column_names(design.rows)
+        which = f"only one column that varies, {names[live[0]]!r}" if len(live) else "no column that varies"
+        raise InputError(f"{design.rows.name} has {which}. Two or more are needed to clean it.")
     z = (x[:, live] - mean[live]) / scales[live]
     covariance = z.T @ z / len(z)
     values, turn = (each[..., ::-1] for each in np.linalg.eigh(shrunk(covariance, len(z))))

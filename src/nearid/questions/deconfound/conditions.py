@@ -28,6 +28,9 @@ from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, Plan
 PIECE = 4096
 # Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
 HELD_BYTES = 64 << 20
+# Whitening keeps one direction for so many rows, but at least so many. With as many directions as rows, each whitened
+# component is the noise of single rows.
+ROWS_PER_COMPONENT, FEWEST_COMPONENTS = 10, 10
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,11 @@ class Condition:
         return Affine(self.matrix, self.mean, np.zeros(self.width))(x).astype(np.float32, copy=False)
 
     def lift(self, weights: Floats) -> Floats:
-        """Weights of centred columns that give the same score as these weights of components."""
+        """Weights of centred columns that give the same score as these weights of components, of shape (..., k)."""
         if self.matrix is not None:
             return np.asarray(weights @ self.matrix)
-        lifted = np.zeros(len(self.mean))
-        lifted[self.columns] = weights / self.scales
+        lifted = np.zeros((*weights.shape[:-1], len(self.mean)))
+        lifted[..., self.columns] = weights / self.scales
         return lifted
 
     def gather(self, sums: Floats) -> Floats:
@@ -235,8 +238,11 @@ def fit_conditions(
             check_memory(f"Fitting to {len(places):,} rows of {rows.name}", size, advice)
             rows = MemoryRows(rows.name, rows.take(places))
             moments, _ = row_moments(rows, engine=engine)
+        components = plan.n_components
+        if components is None and rows.shape[1] > most_components(rows.shape[0]):
+            components = most_components(rows.shape[0])
         if "pca" in names or "random" in names:
-            whitener = fit_whitener(moments, components=plan.n_components, stored=rows.dtype)
+            whitener = fit_whitener(moments, components=components, stored=rows.dtype)
             if "pca" in names:
                 conditions["pca"] = _linear("pca", moments.mean, whitener.forward)
             if "random" in names:
@@ -249,7 +255,7 @@ def fit_conditions(
 
         tick = progress("unmixing", 100)
         with timed("ICA"):
-            unmixed = fit_ica(rows, IcaOptions(plan.n_components), moments=moments, seed=seed, engine=engine, tick=tick)
+            unmixed = fit_ica(rows, IcaOptions(components), moments=moments, seed=seed, engine=engine, tick=tick)
             forward = Affine(unmixed.components, unmixed.mean, np.zeros(len(unmixed.components)))
             seen = see_rows(rows, forward, engine)
         d = unmixed.diagnostics
@@ -257,6 +263,11 @@ def fit_conditions(
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
     own = {name: conditions[name] for name in names if name not in CORRECTIONS}
     return Fitted(own, turns, rows.shape[0], diagnostics)
+
+
+def most_components(rows: int) -> int:
+    """How many components are kept by default at most: one for each ten rows that the maps are fitted on."""
+    return max(FEWEST_COMPONENTS, rows // ROWS_PER_COMPONENT)
 
 
 def scaled(name: str, moments: Moments) -> Condition:

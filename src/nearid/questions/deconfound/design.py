@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
-from nearid.arrays.columns import is_annotated, named_columns, open_annotated
+from nearid.arrays.columns import columns_beside, is_annotated, named_columns, open_annotated, vectors_in
 from nearid.arrays.dates import date_texts
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
@@ -91,6 +91,8 @@ class Design:
         Places of the rows in use among the rows of `source`.
     position : ndarray of int, shape (n, 2), or None
         Row and column on the plate of each row, -1 if missing.
+    key : str or None
+        Entry of the input that holds the rows; of a .parquet file the column of vectors.
     """
 
     source: Rows
@@ -103,6 +105,7 @@ class Design:
     left_out: tuple[str, ...] = ()
     places: np.ndarray | None = None
     position: np.ndarray | None = None
+    key: str | None = None
 
     @property
     def n(self) -> int:
@@ -140,6 +143,8 @@ def open_design(
     wanted = possible_names(
         v if isinstance(v, str) else getattr(v, "name", None) for v in (*named.values(), *spots.values())
     )
+    if key is None and features is None:
+        key = _only_vectors(X)
     rows, table = _open(X, meta, key, ids, wanted, features, exclude)
     places, at, notes = _paired(rows, table if meta is not None else None)
     ordered: dict[str, Any] = {}
@@ -180,7 +185,7 @@ def open_design(
         kept, coded = kept[finite.rows], {what: column.take(finite.rows) for what, column in coded.items()}
         spot = None if spot is None else spot[finite.rows]
     design = _checked(rows, _of(rows, kept), coded, control, [*alerts, *finite.alerts])
-    return replace(design, left_out=left_out, places=kept, position=spot)
+    return replace(design, left_out=left_out, places=kept, position=spot, key=key)
 
 
 def _of(rows: Rows, kept: np.ndarray) -> Rows:
@@ -279,9 +284,12 @@ def _checked(source: Rows, rows: Rows, coded: dict[str, Categories], control: An
 def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None, usual: str | None = None) -> Rows:
     """Open rows like those of a design; of a table, only the columns that were its features.
 
-    `usual` is the key of the design, which AnnData need not be given again.
+    `usual` is the key of the design, which need not be given again for AnnData and .parquet files with vectors.
     """
-    rows = open_annotated(X, usual if key is None else key)[0] if is_annotated(X) else open_rows(X, key=key)
+    # A table of the same vectors needs no key either.
+    if key is None and (is_annotated(X) or usual in vectors_in(X)):
+        key = usual
+    rows = open_annotated(X, key)[0] if is_annotated(X) else open_rows(X, key=key)
     if columns is None or rows.columns is None:
         return rows
     places = {name: at for at, name in enumerate(rows.columns)}
@@ -291,6 +299,12 @@ def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None, usual: 
             f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: {few(map(repr, lost))}."
         )
     return SelectedColumns(rows, np.array([places[name] for name in columns]))
+
+
+def _only_vectors(X: Any) -> str | None:
+    """The column of a .parquet file that holds the rows, if one column has vectors: numbers beside it are metadata."""
+    vectors = vectors_in(X)
+    return vectors[0] if len(vectors) == 1 else None
 
 
 def _open(
@@ -314,7 +328,14 @@ def _open(
         rows, table = open_annotated(X, key)
     else:
         rows = open_rows(X, key=key, ids=own, name=unnamed(X, "embedding"))
-        table = named_columns(X) if meta is None and wanted and rows.columns is not None else None
+        table = None
+        if meta is None and wanted and rows.columns is not None:
+            table = named_columns(X)
+        elif meta is None and wanted and key in vectors_in(X):
+            table = columns_beside(X)
+            others = [repr(name) for name in rows.unused if name not in (*wanted, own)]
+            if others:
+                rows.notes += (f"Features are the vectors in the column {key!r}. Not used: {few(others)}.",)
     rows = choose_columns([rows], features, exclude)[0]
     rows = rows if rows.columns is None else _features(rows, wanted)
     if meta is not None:

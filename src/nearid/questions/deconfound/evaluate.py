@@ -42,6 +42,7 @@ from nearid.questions.deconfound.conditions import (
     Condition,
     Fitted,
     fit_conditions,
+    most_components,
     scaled,
 )
 from nearid.questions.deconfound.corrections import fit_corrections
@@ -49,7 +50,7 @@ from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.features import features
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.partition import Partition, partition
-from nearid.questions.deconfound.plan import COMPONENTS, CONDITIONS, CORRECTIONS, DIRECTIONS, Plan
+from nearid.questions.deconfound.plan import COMPONENTS, CONDITIONS, CORRECTIONS, DIRECTIONS, KEPT, Plan
 from nearid.questions.deconfound.position import PositionShares, position_alert, position_shares
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
@@ -133,6 +134,7 @@ def evaluate(
     means, tests, found = summarise(plan, against, scores)
     alerts = [*design.alerts, *corrected, *rare, *unsplit, *_alerts(scores, results)]
     alerts += _scales(variance, moments, design)
+    alerts += _few_rows(plan, design, fitted)
     ica = None
     if fitted.diagnostics is not None:
         d = fitted.diagnostics
@@ -235,7 +237,7 @@ def _measure(
     for name, condition in fitted.conditions.items():
         turns = fitted.components(name, design.rows)
         components = turns[0]
-        dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
+        dropping = (False, True) if name == plan.cleaned else (False,)
         with timer.stage("components"):
             codes = design.labels.codes, design.batches.codes
             seen = observe(components, *codes, blocks=design.blocks, engine=engine)
@@ -251,7 +253,7 @@ def _measure(
             x = components.take(some)
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
             results[name] = ConditionResult(condition, follows, *near(x), parts, doubts, of, spot, conserved(x))
-            if plan.drop is not None and name == "ica":
+            if name == plan.cleaned:
                 clean = cleaners.clean(components, np.arange(design.n))
                 seen = observe(clean, *codes, blocks=design.blocks, engine=engine)
                 left = attribution(
@@ -259,7 +261,7 @@ def _measure(
                 )
                 where = _position(clean, design, engine)
                 mapped = clean.take(some)
-                results["kept"] = ConditionResult(
+                results[KEPT[name]] = ConditionResult(
                     clean.condition,
                     left,
                     *near(mapped),
@@ -279,7 +281,7 @@ def _measure(
                 )
             )
         for without_technical in dropping:
-            row = "kept" if without_technical else name
+            row = KEPT[name] if without_technical else name
             tasks = tasks_of(plan, against, without_technical)
             tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks) * len(turns))
             with timer.stage(f"classifiers, {row}"):
@@ -307,15 +309,17 @@ class _Cleaners:
     def clean(self, components: Components, places: np.ndarray) -> ComponentRows:
         """Components of cleaned rows; the cleaning is fitted on rows at `places`."""
         assert isinstance(components, ComponentRows)
-        assert self._plan.drop is not None and components.condition.matrix is not None
+        assert self._plan.drop is not None
         key = hashlib.sha256(places.tobytes()).digest()
         if key not in self._away:
             fitted = fit_cleaner(self._design, places, self._plan.drop, seed=self._plan.random_state)
             self._away[key] = fitted.patterns, fitted.readings
         patterns, readings = self._away[key]
-        matrix = components.condition.matrix
-        condition = replace(components.condition, name="kept", matrix=matrix - (matrix @ patterns) @ readings)
-        return replace(components, condition=condition)
+        plain = components.condition
+        matrix = plain.lift(np.eye(plain.width))
+        matrix = matrix - (matrix @ patterns) @ readings
+        k = plain.width
+        return replace(components, condition=Condition(KEPT[plain.name], plain.mean, matrix, np.arange(k), np.ones(k)))
 
 
 def _of_columns(design: Design, moments: Moments, seed: int, engine: Engine) -> Partition:
@@ -491,16 +495,21 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
     if placed is not None:
         yield placed
     every = [turn for turns in scores.values() for turn in turns]
+    unused = []
     for direction, title in DIRECTIONS.items():
-        fits = [s.scores for turn in every for k, v in turn.items() if k.direction == direction for s in v]
-        unused = int(sum(s[UNUSED] for s in fits))
-        if unused:
-            yield Alert(
-                "no_splits",
-                f"{unused} of {len(fits)} classifiers ({title}) used no component: LightGBM could not split so few "
-                "rows, so these classifiers have no scores. Trees need twice as many rows as min_data_in_leaf. Lower "
-                "it with boosting (--boosting min_data_in_leaf=5), or look at logistic regression.",
-            )
+        fits = [
+            s.scores for turn in every for k, v in turn.items() if (k.direction, k.classifier) == (direction, "boost")
+            for s in v
+        ]  # fmt: skip
+        count = int(sum(s[UNUSED] for s in fits))
+        unused += [f"{count:,} of {len(fits):,} ({title})"] * bool(count)
+    if unused:
+        yield Alert(
+            "no_splits",
+            f"LightGBM could not split so few rows, so that classifiers have no scores: {' and '.join(unused)}. Trees "
+            "need twice as many rows as min_data_in_leaf. Lower it with boosting (--boosting min_data_in_leaf=5), or "
+            "look at logistic regression.",
+        )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")
     free = min(r.components.label_free for r in results.values())
@@ -509,6 +518,19 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
             "few_shared_labels",
             f"{'Few components can' if free else 'No component can'} be named biological: too few labels occur in "
             f"several batches ({free} degrees of freedom of label x batch, 3 or more are needed).",
+        )
+
+
+def _few_rows(plan: Plan, design: Design, fitted: Fitted) -> Iterator[Alert]:
+    """An alert where there are more directions than whitening keeps."""
+    most, d = most_components(fitted.rows), design.rows.shape[1]
+    widths = {fitted.conditions[name].width for name in ("pca", "random", "ica") if name in fitted.conditions}
+    if plan.n_components is None and d > most and widths == {most}:
+        yield Alert(
+            "components",
+            f"PCA, PCA + Rand and PCA + ICA keep the {most} leading of {d} principal directions, because the maps are "
+            f"fitted on {fitted.rows:,} rows. Whitening makes every direction as large as the first, also those that "
+            "are noise. For another number: n_components (--n-components).",
         )
 
 

@@ -105,9 +105,9 @@ def usable(rows: Rows, how: Nonfinite, engine: Engine = LOCAL) -> Usable:
     if not len(columns) or len(kept) < 2:
         left = f"{len(columns)} columns and {len(kept)} rows are left"
         other = "columns" if how == "rows" else "rows"
-        raise InputError(
-            f"{what}: without them {left}. Try nonfinite={other!r} (--nonfinite {other}), or fill them in."
-        )
+        helps = d > len(bad) if other == "columns" else n - touched >= 2
+        advice = f"Try nonfinite={other!r} (--nonfinite {other}), or fill them in." if helps else "Fill them in."
+        raise InputError(f"{what}: without them {left}. {advice}")
     parts = [f"{len(bad[dropped])} columns"] * bool(dropped.any()) + [f"{len(lost_rows):,} rows"] * bool(len(lost_rows))
     alert = Alert(
         "nonfinite",

@@ -17,7 +17,8 @@ of cells (label in a batch).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,41 @@ class Shares(NamedTuple):
     label: Estimate
     either: Estimate
     rest: Estimate
+
+    def adding_up(self) -> Shares:
+        """The shares as people read them: none below 0, and together 1.
+
+        If the effects of batch and label oppose each other, "either" is negative, and the others sum to more than 1.
+        They are then divided by their sum, and so are their intervals.
+        """
+        whole = sum(np.maximum(each.value, 0.0) for each in self)
+
+        def part(end: float) -> float:
+            return float(np.clip(end / whole, 0.0, 1.0))
+
+        return Shares(*(replace(e, value=part(e.value), low=part(e.low), high=part(e.high)) for e in self))
+
+    @property
+    def percentages(self) -> list[int]:
+        """The shares of `adding_up` in whole percent, rounded such that they sum to 100; none if they are not known."""
+        if not all(math.isfinite(each.value) for each in self):
+            return []
+        exact = [100 * each.value for each in self.adding_up()]
+        found = [int(each) for each in exact]
+        # The largest remainders are rounded up.
+        for at in sorted(range(len(exact)), key=lambda k: found[k] - exact[k])[: 100 - sum(found)]:
+            found[at] += 1
+        return found
+
+    @property
+    def texts(self) -> list[str]:
+        """The shares of `adding_up` in percent, with their intervals where these are known."""
+
+        def ends(percent: int, each: Estimate) -> str:
+            return f" [{min(percent, round(100 * each.low))}, {max(percent, round(100 * each.high))}]"
+
+        pairs = zip(self.percentages, self.adding_up(), strict=False)
+        return [f"{percent}%{ends(percent, each) if each.has_interval else ''}" for percent, each in pairs]
 
 
 @dataclass(frozen=True)

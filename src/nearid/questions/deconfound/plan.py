@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nearid.base.errors import InputError
 from nearid.base.options import listed
 
 
@@ -17,7 +16,10 @@ class Titles(dict[str, str]):
 
 # Corrections by controls.
 CORRECTIONS = {"centre": "Centred", "sphere": "Sphered", "tvn": "TVN"}
-# Conditions, classifiers and directions by name, with their titles; "kept" is made by `drop`.
+# Names of the conditions that `drop` makes of cleaned rows, by the condition whose map of them they are. The first of
+# these that is evaluated is judged: Base of cleaned rows are the columns that `out` writes.
+KEPT = {"base": "kept_base", "ica": "kept", "pca": "kept_pca"}
+# Conditions, classifiers and directions by name, with their titles.
 CONDITIONS = Titles(
     {
         "base": "Base",
@@ -25,6 +27,8 @@ CONDITIONS = Titles(
         "random": "PCA + random rotation",
         "ica": "PCA + ICA",
         "kept": "PCA + ICA of cleaned rows",
+        "kept_base": "Base of cleaned rows",
+        "kept_pca": "PCA of cleaned rows",
         **CORRECTIONS,
     }
 )
@@ -34,6 +38,8 @@ COMPONENTS = {
     "random": "rotated component",
     "ica": "independent component",
     "kept": "cleaned component",
+    "kept_base": "cleaned column",
+    "kept_pca": "cleaned component",
 }
 CLASSIFIERS = {"boost": "LightGBM", "logistic": "logistic regression"}
 DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
@@ -65,19 +71,15 @@ class Plan:
     also: tuple[str, ...] = ()
     position: Any = None
 
-    def __post_init__(self) -> None:
-        if self.drop is None:
-            return
-        if "ica" not in self.conditions:
-            raise InputError(
-                "drop (and -o, which implies it) also judges PCA + ICA of the cleaned rows. Add the condition 'ica' "
-                "(--conditions base,ica)."
-            )
-        if "most" not in self.directions:
-            raise InputError(
-                "drop leaves out components that follow the batch, but one training batch does not show these. Add "
-                "the direction 'most'."
-            )
+    @property
+    def cleaned(self) -> str | None:
+        """The condition whose map cleaned rows get, so that classifiers judge them; None where they are not judged so.
+
+        One training batch does not show batch effects, so that cleaning needs the direction "most".
+        """
+        if self.drop is None or "most" not in self.directions:
+            return None
+        return next((name for name in KEPT if name in self.conditions), None)
 
 
 def named(given: Iterable[str] | str, what: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -137,7 +137,8 @@ class Deconfounding(Result):
     columns : tuple of str or None
         Names of the features, of a table.
     conditions : dict of name -> ConditionResult
-        With `drop` also "kept": without the components that are dropped on all rows.
+        With `drop` also "kept_base": Base of cleaned rows, of all rows (without "base" it is "kept", PCA + ICA, or
+        "kept_pca").
     variance : Shares
         Shares of the variance of the embedding, in its own scale: of batch alone, of label alone, of either (which
         cannot be told apart), and the rest; with intervals over batches.
@@ -335,7 +336,11 @@ class Deconfounding(Result):
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
         conditions = {name: self._plain(c) for name, c in self.conditions.items()}
-        return {**super().to_dict(), "variance": plain(self.variance._asdict()), "conditions": conditions}
+        cleaning = plain(self.cleaning)
+        if self.cleaning is not None:
+            cleaning["partition"] = _plain_parts(self.cleaning.partition)
+        own = {"variance": plain(self.variance._asdict()), "conditions": conditions, "cleaning": cleaning}
+        return {**super().to_dict(), **own}
 
     def _plain(self, c: ConditionResult) -> dict[str, Any]:
         a = c.components
@@ -352,10 +357,7 @@ class Deconfounding(Result):
                 "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked}
                 | ({"doubts": c.doubts} if c.doubts else {})
                 | ({} if c.position is None else {"position": c.position.share, "position_p": c.position.p}),
-                "partition": {
-                    part: {"value": c.partition.values[at], "low": c.partition.low[at], "high": c.partition.high[at]}
-                    for at, part in enumerate(PARTS)
-                },
+                "partition": _plain_parts(c.partition),
                 "features": {
                     "of_each": {k: [named._asdict() for named in each] for k, each in c.features.of_each.items()},
                     "of_all": [named._asdict() for named in c.features.of_all],
@@ -377,6 +379,11 @@ class Deconfounding(Result):
         from nearid.questions.deconfound.view import view
 
         return view(self)
+
+
+def _plain_parts(parts: Partition) -> dict[str, Any]:
+    ends = {"value": parts.values, "low": parts.low, "high": parts.high}
+    return {part: {name: plain(each[at]) for name, each in ends.items()} for at, part in enumerate(PARTS)}
 
 
 def _mean(values: Floats) -> float:

@@ -26,13 +26,13 @@ from nearid.questions.deconfound.cleaned import (
     write_cleaned,
     write_model,
 )
-from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner
+from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner, split_components
 from nearid.questions.deconfound.design import Design, open_design
 from nearid.questions.deconfound.directions import Drop
 from nearid.questions.deconfound.evaluate import evaluate
 from nearid.questions.deconfound.inputs import Nonfinite
 from nearid.questions.deconfound.parts import possible_names
-from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Plan, named
+from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, KEPT, Plan, named
 from nearid.questions.deconfound.result import Deconfounding
 
 
@@ -129,7 +129,7 @@ def deconfound(
     overwrite : bool, default=False
         Replace files that exist.
     n_components : int, optional
-        Leading principal directions to keep. Default: all that exist.
+        Leading principal directions to keep. Default: all that exist, but at most one for each ten rows (ten at least).
     fit_rows : int, optional
         Largest number of rows, drawn at random, for fitting whitening and ICA. Default: all rows, read block by block.
     rotations : int, default=5
@@ -145,7 +145,8 @@ def deconfound(
         Position of each row on its plate, given like the labels: a column with names of wells such as B07, or two
         columns, "row,column". Adds what the position explains of each component.
     min_rows : int, optional
-        Labels with fewer rows are not evaluated. Default: 10, or what the most frequent label has if that is less.
+        Labels with fewer rows are not evaluated. Default: 10. If fewer than five labels have so many, what the fifth
+        most frequent label has, but at least 5; or what the most frequent label has, if that is less.
     max_rows : int, default=10000
         Largest number of rows for the measures that search neighbours.
     boosting : mapping, optional
@@ -197,7 +198,7 @@ def deconfound(
     usual = CLASSIFIERS if boost else ("logistic",)
     features, exclude = as_given(features), as_given(exclude)
     plan = Plan(
-        conditions=named(conditions, "condition", [name for name in CONDITIONS if name != "kept"]),
+        conditions=named(conditions, "condition", [name for name in CONDITIONS if name not in KEPT.values()]),
         classifiers=named(usual if classifiers is None else classifiers, "classifier", CLASSIFIERS),
         directions=named(directions, "direction", DIRECTIONS),
         folds=folds,
@@ -246,7 +247,8 @@ def deconfound(
             engine=opened,
         )
         if out is not None:
-            check_columns(design.source, out)
+            check_columns(X, design.source, out)
+        plan = replace(plan, key=design.key)
         names = possible_names((labels, batches, blocks))
         corrected, notes = open_also(also or {}, X, design, ids, names, opened)
         design = replace(design, alerts=(*design.alerts, *notes))
@@ -270,7 +272,8 @@ def _cleaned(
     tick = progress("what cleaning costs", 2 * plan.folds)
     judged = cost(design, drop, folds=plan.folds, most=plan.max_rows, seed=plan.random_state, tick=tick)
     cleaner = fit_cleaner(design, np.arange(design.n), drop, seed=plan.random_state)
-    cleaning = described(cleaner, names, drop, judged)
+    parts = split_components(design, cleaner, seed=plan.random_state, engine=engine)
+    cleaning = described(cleaner, names, drop, judged, parts)
     alerts = list(result.alerts)
     if not cleaning.dropped:
         alerts.append(
@@ -285,6 +288,7 @@ def _cleaned(
             design.source,
             cleaner.affine,
             out,
+            key=design.key,
             left_out=design.left_out,
             record={"components": cleaner.readings, "mixing": cleaner.patterns}
             | {"mean": cleaner.mean, "columns": np.array(names, dtype=object)},

@@ -17,8 +17,8 @@ from nearid.questions.deconfound.plan import DIRECTIONS
 # Labels that are evaluated if nothing else is asked for: each takes some hundred classifiers.
 MOST = 20
 ALL_LABELS = "all"
-# Rows that a label needs, where some label has as many.
-ROWS = 10
+# Rows that a label needs. If fewer than so many labels have them, fewer rows do, but not fewer than the last number.
+ROWS, LABELS, FEWEST = 10, 5, 5
 
 
 class Split(NamedTuple):
@@ -103,7 +103,8 @@ def chosen(
     perturbations
         If None, the most frequent ones, at most `MOST`.
     least : int, optional
-        Rows that a label needs. Default: `ROWS`, or what the most frequent label has if that is less.
+        Rows that a label needs. Default: `ROWS`. If fewer than `LABELS` labels have so many, what the label in place
+        `LABELS` has, but at least `FEWEST`; and what the most frequent label has if that is less.
     random_state : int
         Seed that chooses among labels of equal frequency.
     """
@@ -131,9 +132,12 @@ def chosen(
     most = int(max(counts[possible]))
     alerts = []
     if least is None:
-        least = min(ROWS, max(most, 2))
+        enough = int(np.sum(counts[possible] >= ROWS))
+        common = int(counts[possible[LABELS - 1]]) if len(possible) >= LABELS else most
+        least = min(ROWS, max(common, FEWEST), max(most, 2))
         if least < ROWS:
-            few_rows = f"No label has {ROWS} rows, so labels with {least} rows or more are evaluated"
+            some = f"Only {enough} of {len(possible)} labels have" if enough else "No label has"
+            few_rows = f"{some} {ROWS} rows, so labels with {least} rows or more are evaluated"
             alerts.append(Alert("few_rows_per_label", f"{few_rows}. With so few rows, single labels are uncertain."))
     if most < least:
         raise InputError(

@@ -14,7 +14,7 @@ from nearid.base.alerts import Alert
 from nearid.measures.replicates import Replicates
 from nearid.questions.deconfound.answer import brief, conditions, reference, score_of
 from nearid.questions.deconfound.paired import ALL, Paired, corrected, over_labels, over_rows, paired
-from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, CORRECTIONS, DIRECTIONS
+from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, CORRECTIONS, DIRECTIONS, KEPT
 from nearid.show.view import Column, Row, Table, number, span
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def neighbour_tests(results: Mapping[str, ConditionResult], labels: np.ndarray, 
     tests: dict[str, list[Paired]] = {MIXING: [], MAP: []}
     base = results[first]
     # Cleaning is fitted on all rows, so that their neighbours cannot judge it.
-    for name in (other for other in others if other != "kept"):
+    for name in (other for other in others if other not in KEPT.values()):
         other = results[name]
         at = base.mixing.places
         tested = over_rows(other.mixing.each - base.mixing.each, batches[at])
@@ -133,10 +133,11 @@ def standing_table(result: Deconfounding) -> list[Table]:
         tests = (None,) * 3 if s is None else (s.carries, s.mixes, s.finds)
         auroc = result.mean(name, score_of(result)).mean if name in known else None
         # Cleaning was fitted on the rows whose neighbours would be counted.
-        values = (auroc, None, None) if name == "kept" else (auroc, c.mixing.value, c.replicates.value)
+        values = (auroc, None, None) if name in KEPT.values() else (auroc, c.mixing.value, c.replicates.value)
         cells = [cell for v, t in zip(values, tests, strict=True) for cell in (v, _change(t))]
         rows.append(Row([brief(name), "" if s is None else s.verdict, *cells, c.label_r2]))
-    cleaned = f"The change of {brief('kept')} is from {brief('ica')}. " if {"kept", "ica"} <= known else ""
+    pairs = [(kept, name) for name, kept in KEPT.items() if {kept, name} <= known and name != first]
+    cleaned = "".join(f"The change of {brief(kept)} is from {brief(name)}. " for kept, name in pairs)
     titles = ("AUROC", "change", "batch mixing", "change", "replicate mAP", "change")
     return [
         Table(
@@ -174,7 +175,7 @@ def _winner(result: Deconfounding, known: set[str]) -> str:
         return f"{result.conditions[name].title} ({number(finite[name])})"
 
     carried = best({name: result.mean(name, score_of(result)).mean for name in result.conditions if name in known})
-    judged = {name: c for name, c in result.conditions.items() if name != "kept"}
+    judged = {name: c for name, c in result.conditions.items() if name not in KEPT.values()}
     mixed = best({name: c.mixing.value for name, c in judged.items()})
     found = best({name: c.replicates.value for name, c in judged.items()})
     where = f"{_within(result)} in held-out batches"
@@ -255,10 +256,17 @@ def activity_table(result: Deconfounding) -> list[Table]:
 
 def scib_table(result: Deconfounding) -> list[Table]:
     """Mixing of batches and conservation of labels as scib-metrics defines them."""
-    known = {brief(name): c.conservation for name, c in result.conditions.items() if name != "kept" and c.conservation}
-    titles = ("iLISI", "batch silhouette", "cLISI", "label silhouette")
-    rows = [Row([title, c.ilisi, c.silhouette_batch, c.clisi, c.silhouette_label]) for title, c in known.items()]
-    note = "Each from 0 to 1, where 1 is best: batches mixed (first two), labels conserved (last two)."
+    judged = {name: c for name, c in result.conditions.items() if name not in KEPT.values()}
+    known = {brief(name): c.conservation for name, c in judged.items() if c.conservation}
+    titles = ("iLISI", "kBET", "batch silhouette", "connectivity", "cLISI", "label silhouette")
+    rows = [
+        Row([title, c.ilisi, c.kbet, c.silhouette_batch, c.connectivity, c.clisi, c.silhouette_label])
+        for title, c in known.items()
+    ]
+    note = (
+        "Each from 0 to 1, where 1 is best: batches mixed (iLISI, kBET, batch silhouette, connectivity of the graph of "
+        "neighbours), labels conserved (cLISI, label silhouette). kBET needs labels with 30 rows."
+    )
     columns = [Column("condition", left=True), *map(Column, titles)]
     return [Table("Figures of scib-metrics, on at most 2,000 rows", columns, rows, note=note, folded=True)]
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.estimate import Estimate
 from nearid.ica.diagnostics import NOT_CHECKED
 from nearid.questions.deconfound.answer import (
     base_test,
@@ -21,17 +20,18 @@ from nearid.questions.deconfound.answer import (
     estimate_of,
     headline,
     main_tests,
+    most_technical,
     over,
     overall,
-    percent,
+    parts,
     reference,
     score_of,
     sentences,
     signed,
 )
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
-from nearid.questions.deconfound.partition import PARTS
-from nearid.questions.deconfound.plan import CLASSIFIERS, COMPONENTS, DIRECTIONS
+from nearid.questions.deconfound.partition import PARTS, Shares
+from nearid.questions.deconfound.plan import CLASSIFIERS, COMPONENTS, DIRECTIONS, KEPT
 from nearid.questions.deconfound.standing import activity_table, position_table, scib_table, standing_table
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Bars, Dots, Figure, HeatMap, Scatter
 from nearid.show.view import Cell, Column, Row, Table, View, counted, number
@@ -54,7 +54,6 @@ WEIGHTS = (
         "confounded",
         "loses_biology",
         "position",
-        "no_splits",
         "nothing_dropped",
         "scales",
         "no_split",
@@ -62,7 +61,7 @@ WEIGHTS = (
         "few_blocks",
     ),
     ("nonfinite", "metadata_columns", "missing_metadata", "single_batch_label", "rare_labels", "single_label_batch"),
-    ("unlike_batches", "few_batches"),
+    ("unlike_batches", "components", "no_splits", "few_batches"),
 )
 TESTED = (
     "Paired t tests. One perturbation: over folds, with the variance enlarged after Nadeau and Bengio, as they share "
@@ -73,6 +72,10 @@ TESTED = (
 NUMBERED = (
     "Batch components are the combinations of columns in which batches differ most; cleaning takes these away. "
     "Independent components are those of PCA + ICA. The two are numbered separately, each from 0."
+)
+GIVEN = (
+    "Adjusted share of what the label leaves of a component's variance that the batch explains, and of what the batch "
+    "leaves that the label explains. The two are parts of different wholes and may add up to more than 1."
 )
 METHOD = (
     "Base, PCA and ICA are fitted without labels and batches. Classifiers learn on some batches and are judged on "
@@ -140,19 +143,19 @@ def _main_table(result: Deconfounding) -> Table:
         auroc: Cell = result.mean(name, score).mean if tested is None else estimate_of(tested)
         near = result.conditions[name]
         # Cleaning was fitted on the rows whose neighbours would be counted.
-        found: list[Cell] = [None, None] if name == "kept" else [near.mixing.value, near.replicates.value]
-        rows.append(Row([brief(name), auroc, test_cell(tests.get(name)), *found], strong=name == names[0]))
+        found: list[Cell] = [None, None] if name in KEPT.values() else [near.mixing.value, near.replicates.value]
+        rows.append(Row([brief(name), auroc, test_cell(tests.get(name), short=True), *found], strong=name == names[0]))
+    # What cleaned rows are compared with, if that is not the first condition.
+    others = [name for name in names[1:] if KEPT.get(name) in names]
     columns = [
         Column("condition", left=True),
         Column(f"{_named(score)}\n[95% interval]"),
-        Column(f"{'change' if 'kept' in names else f'less {brief(names[0])}'}\n[95% interval] p"),
+        Column(f"{'change' if others else f'less {brief(names[0])}'}\n[95% interval] p"),
         Column("mixing of\nbatches", 2),
         Column("replicates\n(mAP)", 2),
     ]
     chance = result.conditions[names[0]].replicates.chance
-    compared = ""
-    if "kept" in names:
-        compared = f"Change: from {brief(names[0])}; of cleaned rows from {brief(reference(names, 'kept'))}. "
+    compared = f"Change: from {brief(names[0])}; of cleaned rows from {brief(others[0])}. " if others else ""
     return Table(
         f"New batches ({CLASSIFIERS[classifier]}, {DIRECTIONS[direction]})",
         columns,
@@ -162,15 +165,14 @@ def _main_table(result: Deconfounding) -> Table:
 
 
 def _partition_tables(result: Deconfounding) -> list[Table]:
-    """The variance of the embedding, and of its independent components, split between batch and label."""
+    """The variance of the embedding, and of its components, split between batch and label."""
     columns = [Column("", left=True), *(Column(PART_TITLES[part]) for part in PARTS)]
-    rows = [Row(["whole embedding", *(_cut(share) for share in result.variance)], strong=True)]
-    name, c = _pictured(result)
-    for k in _ends(c.components.ranked, MAPPED):
-        rows.append(Row([_component_name(result, name, int(k)), *(_cut(share) for share in c.partition.of(int(k)))]))
+    rows = [Row(["whole embedding", *result.variance.adding_up()], strong=True)]
+    what, components, _ = _pictured(result, MAPPED)
+    rows += [Row([name, *shares.adding_up()]) for name, shares in components]
     return [
         Table(
-            f"Share of the variance: the embedding in its own scale, and components of {c.title}",
+            f"Share of the variance: the embedding in its own scale, and {what}",
             columns,
             rows,
             note="Adjusted shares of an additive model of batch and label. Intervals: jackknife over batches.",
@@ -178,15 +180,24 @@ def _partition_tables(result: Deconfounding) -> list[Table]:
     ]
 
 
-def _cut(share: Estimate) -> Estimate:
-    """A share as people expect it, from 0 to 1."""
-    return replace(share, value=min(max(share.value, 0.0), 1.0)).within(0, 1)
+def _pictured(result: Deconfounding, most: int) -> tuple[str, list[tuple[str, Shares]], str]:
+    """What the components of the answer are called, the name and shares of each, and which of them are shown.
 
-
-def _pictured(result: Deconfounding) -> tuple[str, ConditionResult]:
-    """The condition whose components are shown one by one: the independent ones, if there are any."""
+    These are the batch components if some are dropped, otherwise the independent ones, or those of the first condition.
+    """
+    c = result.cleaning
+    if c is not None and c.dropped:
+        dropped = [d.component for d in c.dropped]
+        kept = [k for k in range(c.components) if k not in dropped]
+        each = [(f"batch component {k}{' (kept)' if k in kept else ''}", c.partition.of(k)) for k in [*dropped, *kept]]
+        some = f" The first {most} of {c.components} are shown." if len(each) > most else ""
+        return "batch components, the dropped ones first", each[:most], some
     name = "ica" if "ica" in result.conditions else next(iter(result.conditions))
-    return name, result.conditions[name]
+    shown = _ends(most_technical(result.conditions[name]), most)
+    parts = result.conditions[name].partition
+    some = f" The {most // 2} components at either end are shown." if len(shown) < result.conditions[name].width else ""
+    each = [(_component_name(result, name, int(k)), parts.of(int(k))) for k in shown]
+    return f"components of {result.conditions[name].title}, the most technical first", each, some
 
 
 def _component_name(result: Deconfounding, condition: str, k: int) -> str:
@@ -227,14 +238,13 @@ def _cleaning(result: Deconfounding) -> list[Table]:
         Row(
             [
                 f"batch component {d.component}",
-                d.batch,
-                d.label,
+                *(share.value for share in c.partition.of(d.component).adding_up()[:3]),
                 ", ".join(f"{name} ({value:+.2f})" for name, value in d.features),
             ]
         )
         for d in c.dropped
     ]
-    columns = [Column("component", left=True), Column("batch share"), Column("label share")]
+    columns = [Column("component", left=True), Column("batch"), Column("label"), Column("either")]
     share = f"{100 * c.share:.1f}% of the variance of the columns, each scaled to unit variance"
     where = f" Cleaned rows: {c.written}. Model for other rows: {c.model}." if c.written else ""
     return [
@@ -310,11 +320,12 @@ def _test_tables(result: Deconfounding) -> list[Table]:
     return tables
 
 
-def test_cell(test: Paired | None) -> str:
-    """A difference with its interval and corrected p-value."""
+def test_cell(test: Paired | None, *, short: bool = False) -> str:
+    """A difference with its interval and corrected p-value; in short a p-value takes no more room than 0.001."""
     if test is None or math.isnan(test.difference.value):
         return "-"
-    return f"{signed(test.difference)}{'' if math.isnan(test.p_holm) else f' p {number(test.p_holm)}'}"
+    p = "p<0.001" if short and test.p_holm < 0.001 else f"p {number(test.p_holm)}"
+    return f"{signed(test.difference)}{'' if math.isnan(test.p_holm) else f' {p}'}"
 
 
 def _metrics(result: Deconfounding) -> Table:
@@ -322,7 +333,7 @@ def _metrics(result: Deconfounding) -> Table:
     rows = []
     for name, c in result.conditions.items():
         # Cleaning was fitted on these rows, which would count as its success.
-        if name == "kept":
+        if name in KEPT.values():
             continue
         kinds = [c.components.kinds.count(kind) for kind in ("technical", "biological", "neither")]
         near = [c.mixing.value, c.mixing.lisi, c.replicates.value, c.replicates.chance]
@@ -356,7 +367,9 @@ def _figures(result: Deconfounding) -> list[Figure]:
     figures: list[Figure] = [_variance(result), *([_differences(result)] if main_tests(result) else [])]
     figures += _technical_features(result)
     figures += [_component_map(c) for name, c in result.conditions.items() if name in ("ica", "pca")]
-    figures += [_component_scatter(c) for name, c in result.conditions.items() if name not in ("random", "kept")]
+    figures += [
+        _component_scatter(c) for name, c in result.conditions.items() if name not in ("random", *KEPT.values())
+    ]
     for plane in result.views.planes:
         figures += [
             _plane(plane, by, values)
@@ -366,21 +379,16 @@ def _figures(result: Deconfounding) -> list[Figure]:
 
 
 def _variance(result: Deconfounding) -> Bars:
-    """The variance of the embedding and of its most technical and most biological components."""
-    name, c = _pictured(result)
-    shown = [int(k) for k in _ends(c.components.ranked, BARS)]
-    shares = np.array([[float(share) for share in each] for each in (result.variance, *map(c.partition.of, shown))])
-    # What is explained twice in opposite directions leaves more than the whole for the others.
-    shares = np.maximum(shares, 0)
-    with np.errstate(invalid="ignore"):
-        shares = 100 * shares / shares.sum(axis=1, keepdims=True)
-    some = "" if len(c.components.ranked) <= BARS else f" The {BARS // 2} components at either end are shown."
+    """The variance of the embedding and of the components that the answer speaks of."""
+    what, components, some = _pictured(result, BARS)
+    each = (result.variance, *(shares for _, shares in components))
+    shares = 100 * np.array([[share.value for share in found.adding_up()] for found in each])
     return Bars(
         "Where the variance comes from",
-        f"The whole embedding in its own scale, then components of {c.title}, the most technical first.{some} Labels "
-        "and batches that occur together leave variance that could be either.",
+        f"The whole embedding in its own scale, then {what}.{some} Labels and batches that occur together leave "
+        "variance that could be either.",
         "% of the variance",
-        ["whole embedding", *(_component_name(result, name, k) for k in shown)],
+        ["whole embedding", *(name for name, _ in components)],
         {PART_TITLES[part]: shares[:, at] for at, part in enumerate(PARTS)},
         colours={PART_TITLES[part]: colour for part, colour in zip(PARTS, PART_COLOURS, strict=True)},
         ends=(0, 100),
@@ -389,26 +397,27 @@ def _variance(result: Deconfounding) -> Bars:
 
 def _technical_features(result: Deconfounding) -> list[Figure]:
     """Columns that the most technical components are most correlated with, by name."""
-    made: list[tuple[int, float, Sequence[tuple[str, float]]]]
+    made: list[tuple[int, Shares, Sequence[tuple[str, float]]]]
     if result.cleaning is not None and result.cleaning.dropped:
-        made = [(d.component, d.batch, d.features) for d in result.cleaning.dropped[:FEATURED]]
+        split = result.cleaning.partition
+        made = [(d.component, split.of(d.component), d.features) for d in result.cleaning.dropped[:FEATURED]]
         which, kind = "that the cleaned table lacks (batch components)", "batch component"
     elif "ica" in result.conditions:
         ica = result.conditions["ica"]
-        order = sorted(ica.features.of_each, key=lambda k: -ica.components.batch[k])[:FEATURED]
-        made = [(k, float(ica.components.batch[k]), ica.features.of_each[k]) for k in order]
+        order = [int(k) for k in most_technical(ica) if k in ica.features.of_each][:FEATURED]
+        made = [(k, ica.partition.of(k), ica.features.of_each[k]) for k in order]
         which, kind = f"of {ica.title}", COMPONENTS["ica"]
     else:
         return []
     names = [name for *_, features in made for name, _ in features]
     if not names:
         return []
-    parts = {}
+    drawn = {}
     at = 0
-    for component, batch, features in made:
+    for component, shares, features in made:
         values = np.full(len(names), np.nan)
         values[at : at + len(features)] = [value for _, value in features]
-        parts[f"{kind} {component} (batch {percent(batch)})"] = values
+        drawn[f"{kind} {component} ({parts(shares)})"] = values
         at += len(features)
     named = result.columns is not None
     return [
@@ -418,7 +427,7 @@ def _technical_features(result: Deconfounding) -> list[Figure]:
             "most correlated with.",
             "correlation",
             [name if named else f"column {name}" for name in names],
-            parts,
+            drawn,
             ends=(-1, 1),
         )
     ]
@@ -465,7 +474,7 @@ def _component_map(c: ConditionResult) -> HeatMap:
     shares = np.clip([a.batch[shown], a.label[shown]], 0, 1)
     return HeatMap(
         f"What components follow: {c.title}",
-        "Adjusted share of a component's variance that batch and label explain, each beside the other.",
+        GIVEN,
         {"": shares},
         ["batch", "label"],
         [str(k) for k in shown],
@@ -483,9 +492,9 @@ def _component_scatter(c: ConditionResult) -> Scatter:
     places = {kind: np.flatnonzero(kinds == kind) for kind in colours if (kinds == kind).any()}
     return Scatter(
         f"Biology or batch, by component: {c.title}",
-        "A dot for each component.",
-        "share explained by the batch",
-        "share explained by the label",
+        f"A dot for each component. {GIVEN}",
+        "share that the batch explains, given the label",
+        "share that the label explains, given the batch",
         {kind: (a.batch[at], a.label[at]) for kind, at in places.items()},
         names={kind: [_marked(c, int(k), f"{_kind(c)} {k}") for k in at] for kind, at in places.items()},
         colours=colours,
