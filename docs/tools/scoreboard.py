@@ -8,29 +8,31 @@ python docs/tools/scoreboard.py nearid-results/NAME/result.json first stores a n
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from nearid.base.errors import InputError
+from nearid.lab.framework.claims import Claim, Outcome, Status
 from nearid.lab.framework.experiment import Experiment, experiments
 from nearid.lab.framework.scoreboard import (
     COUNTED,
     ENOUGH_SEEDS,
+    brief,
     command,
     compared,
     core_minutes,
     counts,
     figure,
+    filled,
     over_seeds,
+    reason,
 )
 from nearid.lab.framework.stored import StoredResult, read_result
 from nearid.lab.framework.view import MARKS, told
 from nearid.show.svg import picture
 from nearid.show.terminal import text
-from nearid.show.view import counted, number
+from nearid.show.view import counted
 
 DOCS = Path(__file__).parents[1]
 PAGE, RESULTS, PICTURES = DOCS / "reproduce.md", DOCS / "results", DOCS / "pictures" / "papers"
@@ -68,7 +70,7 @@ def by_paper() -> Iterator[tuple[str, list[Experiment]]]:
 def minutes(result: StoredResult) -> str:
     """Core minutes of a result."""
     core = core_minutes(result)
-    return "not stored" if not core else f"{core:.0f}" if core >= 1 else "< 1"
+    return "not stored" if not core else f"{core:.0f}" if core >= 1 else "under 1"
 
 
 def again(result: StoredResult) -> str:
@@ -80,7 +82,7 @@ def scoreboard() -> str:
     """The table of all stored results, a line each, and a line for their sum."""
     heads = ["experiment", "score", "published", "measured", "largest difference", "/".join(SIGNS.values())]
     lines = []
-    total, stated, sure, folds = [0] * len(COUNTED), [0] * len(COUNTED), 0, 0
+    total, stated, sure, folds, late = [0] * len(COUNTED), [0] * len(COUNTED), 0, 0, 0
     for paper, group in by_paper():
         for e in group:
             for stem in files_of(e):
@@ -92,12 +94,14 @@ def scoreboard() -> str:
                     stated = [a + b for a, b in zip(stated, own, strict=True)]
                     sure += own[0] if over_seeds(result) else 0
                     folds += own[0] if e.seeds_draw else 0
+                    late += sum(c.late and not c.added and o.status is Status.REPRODUCED for c, o in result.outcomes)
     sums = [f"**{_together(total)}**", f"**{_together(stated)}**"]
     lines.append(["**all experiments**", f"{sum(total)} claims", "", "", "", *sums, "", ""])
     sentence = (
         f"The papers state {sum(stated)} of the {sum(total)} claims; nearid added the others. {stated[0]} of these are "
         f"reproduced: {sure} by intervals over {ENOUGH_SEEDS} or more seeds that draw data or train networks, and "
-        f"{folds} where networks and data are given and seeds draw folds.\n"
+        f"{folds} where networks and data are given and seeds draw folds. {late} of the {stated[0]} were added when "
+        "scores that judge them had been seen.\n"
     )
     return table([*heads, "stated by the paper", "core minutes", "command"], lines) + "\n" + sentence
 
@@ -109,18 +113,20 @@ def line(stem: str, shows: str) -> list[str]:
     whole = stem == e.name
     name = f"[{e.name}](#{e.name})<br>{shows}" if whole else f"[{stem}](#{e.name})<br>further run"
     name += "<br>older version" if result.older else ""
-    figures = ["no published value for these rows", "–", "–", "–"]
-    if both:
+    figures = ["–", "–", "–", "–"]
+    if whole and (words := brief(result)):
+        figures = [*words, "–"]
+    elif both:
         row, difference = both.largest
         unlike = e.section.unlike(result.parameters) if result.readable else ""
         score = f"{both.column.title}, {counted(len(both.rows), 'row')}" + (f"; *{unlike}*" if unlike else "")
         largest = f"{difference:+.{both.column.digits}f}<br>{row.title}"
         figures = [score, both.published_range, both.measured_range, largest]
     claims = [_together(counts(result, stated=stated)) if whole else "–" for stated in (False, True)]
-    return [name, *figures, *claims, minutes(result), _brief(again(result))]
+    return [name, *figures, *claims, minutes(result), _shortened(again(result))]
 
 
-def _brief(command: str) -> str:
+def _shortened(command: str) -> str:
     """A command for the table; of a long one the beginning, because its section has the whole."""
     if len(command) <= LONGEST:
         return f"`{command}`"
@@ -159,19 +165,27 @@ def section(e: Experiment) -> str:
         parts.append(
             "**These results are of an older version of the experiment.** Its claims are as they were judged then.\n"
         )
-    seeds = counted(len(result.seeds), "seed") + (f" that draw {e.seeds_draw}" if e.seeds_draw else "")
-    took = f"{minutes(result)} core minutes" if core_minutes(result) else "time not stored"
+    drawing = "draws" if len(result.seeds) == 1 else "draw"
+    seeds = counted(len(result.seeds), "seed") + (f" that {drawing} {e.seeds_draw}" if e.seeds_draw else "")
+    took = f"{minutes(result)} core minute" + ("s" if core_minutes(result) >= 1.5 else "")
+    took = took if core_minutes(result) else "time not stored"
     parts.append(f"**Measured** ({seeds}, {took}). {filled(s.measured, result)}".rstrip() + "\n")
     if s.different:
         parts.append(f"**Differences from the paper.** {filled(s.different, result)}\n")
     if drawn := figure(result):
         published = f" In the paper: {s.shown}" if s.shown else ""
         parts += [f"![{drawn.title}](pictures/papers/{e.name}.svg)\n", f"*{drawn.caption}{published}*\n"]
-    claims = [[told(c), f"{MARKS[o.status][0]}&nbsp;{o.status}", o.figures] for c, o in result.outcomes]
-    parts.append(table(["claim", "status", "figure"], claims))
+    claims = [[told(c), f"{MARKS[o.status][0]}&nbsp;{o.status}", _figure(c, o, result)] for c, o in result.outcomes]
+    parts.append(table(["claim", "status", "figure; why it is not reproduced"], claims))
     parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
     parts.append(fence(again(result)))
     return "\n".join([*parts, *further_runs(e, stems[1:])])
+
+
+def _figure(claim: Claim, outcome: Outcome, result: StoredResult) -> str:
+    """The figures that decided a claim, and why it is not reproduced."""
+    why = reason(claim, outcome, result)
+    return f"{outcome.figures}<br>*{why}*" if why else outcome.figures
 
 
 def further_runs(e: Experiment, stems: list[str]) -> list[str]:
@@ -187,18 +201,6 @@ def further_runs(e: Experiment, stems: list[str]) -> list[str]:
 def fence(line: str) -> str:
     """A command that the test of the pages does not run."""
     return f"<!-- not run: minutes to hours -->\n```sh\n{line}\n```\n"
-
-
-def filled(words: str, result: StoredResult) -> str:
-    """A text with the mean of a stored score in the place of each {row:column}."""
-
-    def value(found: re.Match[str]) -> str:
-        row, column = found[1], found[2]
-        if row not in result.ran or column not in {c.key for c in result.experiment.columns}:
-            raise InputError(f"The section of {result.experiment.name} names {found[0]}, which is not stored.")
-        return number(result.estimate(row, column).value, result.column(column).digits)
-
-    return re.sub(r"\{([\w.+-]+):(\w+)\}", value, words)
 
 
 def page(before: str) -> str:

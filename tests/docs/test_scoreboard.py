@@ -5,10 +5,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.lab.framework.experiment import HOMES
+from nearid.lab.framework.experiment import HOMES, experiment
 
 DOCS = Path(__file__).parents[2] / "docs"
 spec = importlib.util.spec_from_file_location("scoreboard", DOCS / "tools" / "scoreboard.py")
@@ -92,9 +93,39 @@ def test_every_stored_result_has_a_line_with_its_command_and_every_experiment_a_
     assert re.findall(r"^### (.*)$", text, re.M) == [e.name for _, group in board.by_paper() for e in group]
 
 
+def stored_wholes():
+    return [board.stored(f.stem) for f in FILES if f.stem in HOMES]
+
+
+def test_every_claim_that_is_not_reproduced_has_its_reason_on_the_page(written):
+    text = written[board.PAGE]
+    for result in stored_wholes():
+        for claim, outcome in result.outcomes:
+            why = board.reason(claim, outcome, result)
+            assert bool(why) == (outcome.status in ("not reproduced", "undecided")), claim.text
+            assert not why or f"<br>*{why}*" in text
+
+
+def test_reasons_name_claims_that_there_are_and_lines_can_be_filled():
+    for e in (board.stored(f.stem).experiment for f in FILES if f.stem in HOMES):
+        for words in e.section.reasons:
+            assert any(claim.text.startswith(words) for claim in experiment(e.name).claims), words
+    for result in stored_wholes():
+        assert result.older or (result.experiment.section.brief is None) == (board.brief(result) is None)
+
+
 def test_figures_of_a_text_are_those_of_the_result():
     result = board.stored("square-manifolds")
     mean = result.estimate("xr", "anisotropy").value
     assert board.filled("It is {xr:anisotropy}.", result) == f"It is {mean:.4f}."
     with pytest.raises(InputError, match=r"names \{xr:nothing\}, which is not stored"):
         board.filled("It is {xr:nothing}.", result)
+    trained = board.stored("diet")
+    ends = [np.interp([0.8 * c["x"][-1], c["x"][-1]], c["x"], c["y"]) for _, _, c in curves_of(trained, "base-free")]
+    assert board.filled("{base-free:r2_z^}", trained) == f"{np.mean([b - a for a, b in ends]):+.2g}"
+
+
+def curves_of(result, row):
+    """Row, seed and curve of R2 from the file itself."""
+    cells = json.loads((DOCS / "results" / f"{result.experiment.name}.json").read_text(encoding="utf-8"))["cells"]
+    return [(cell["row"], cell["seed"], cell["curves"]["r2_z"]) for cell in cells if cell["row"] == row]

@@ -72,8 +72,8 @@ def kept(cell, tmp_path):
 WRONG = {
     "identity": [None, "text", 3, [], {}],
     "data": [None, "text", 3, [], {}, {"scores": 3}],
-    "seconds": [None, "text", [], {}],
-    "core_seconds": [None, "text", [], {}],
+    "seconds": [None, "text", "12", True, [], {}, -1.0, float("nan"), float("inf")],
+    "core_seconds": [None, "text", "12", True, [], {}, -1.0, float("nan"), float("inf")],
     "machine": [None, "text", 3, [1]],
 }
 
@@ -90,7 +90,13 @@ def test_a_file_with_a_key_missing_or_of_another_type_is_no_cell(kept, key):
     "data",
     [
         {"scores": None},
+        {"scores": {}},
+        {"scores": {"of another experiment": 1.0}},
         {"scores": {"score": "high"}},
+        {"scores": {"score": True}},
+        {"scores": {"score": 10**400}},
+        {"scores": {"score": float("nan")}},
+        {"scores": {"score": float("-inf")}},
         {"scores": {"score": [1.0]}},
         {"curves": []},
         {"curves": {"walk": 3}},

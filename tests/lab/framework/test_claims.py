@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearid.base.estimate import Estimate
-from nearid.lab.framework.claims import Outcome, Status, all_of, at_least, at_most, exceeds, worst
+from nearid.lab.framework.claims import TOO_MANY, Outcome, Status, all_of, at_least, at_most, exceeds, worst
 from nearid.lab.framework.experiment import Column
 
 YES, NO, OPEN, UNTESTED = Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NOT_TESTABLE
@@ -101,6 +101,31 @@ def test_seeds_that_all_give_one_value_have_no_interval():
     assert alike.figure == "0.95 with each seed, claimed: at least 0.9"
     assert at_most("a", "r2", 0.9)(Found(a=(0.95, 0.95, 0.95))).status == NO
     assert "95% interval" in at_least("a", "r2", 0.9)(Found(a=(0.95, 0.95, 0.95 + 1e-6))).sentence
+
+
+def test_a_narrow_interval_is_shown_with_digits_that_tell_its_ends_apart():
+    # The half-width is 4.302653 * sd / sqrt(3) = 0.000248; three digits would show [0.95, 0.95].
+    narrow = at_least("a", "r2", 0.9)(Found(a=(0.9501, 0.9502, 0.9503)))
+    assert narrow.figure == "0.9502 [0.95, 0.9504], claimed: at least 0.9"
+    # Three digits would show 0.978 as the value, as an end and as the threshold.
+    near = at_most("a", "r2", 0.978)(Found(a=(0.9774, 0.9775, 0.9776)))
+    assert near.figure == "0.9775 [0.9773, 0.9777], claimed: at most 0.978"
+    # Very near 1.
+    constant = at_least("a", "r2", 0.999)(Found(a=(1 - 2.01e-7, 1 - 2e-7, 1 - 1.99e-7)))
+    assert constant.figure == "0.9999998 [0.999999798, 0.999999802], claimed: at least 0.999"
+
+
+def test_seeds_that_do_not_decide_say_how_many_would():
+    # Mean 0.05 above the threshold, deviation 0.1: the least m with t(m - 1) * 0.1 / sqrt(m) < 0.05 is 18.
+    from scipy.stats import t
+
+    left_open = at_least("a", "r2", 0.75)(Found(a=(0.7, 0.8, 0.9)))
+    assert left_open.status is Status.UNDECIDED
+    needed = next(m for m in range(2, 1000) if t.ppf(0.975, m - 1) * 0.1 / m**0.5 < 0.05)
+    assert left_open.enough == needed == 18
+    # A mean at the threshold itself is never decided.
+    assert at_least("a", "r2", 0.8)(Found(a=(0.7, 0.8, 0.9))).enough == TOO_MANY
+    assert at_least("a", "r2", 0.1)(Found(a=(0.7, 0.8, 0.9))).enough == 0
 
 
 def test_rows_that_were_not_run_are_named_once():

@@ -213,6 +213,10 @@ def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reprodu
         (["radial", "--engine", "dusk"], "The engine must be"),
         (["radial", "-o", "note.txt"], "note.txt is a file"),
         (["radial", "--reuse", "note.txt"], "note.txt is not the result.json of an experiment"),
+        (["radial", "--reuse", "nothing.json"], "There is no file nothing.json. --reuse takes the result.json"),
+        (["radial", "--reuse", "."], ". is not a regular file. --reuse takes the result.json"),
+        (["--seeds", "3"], "Name an experiment, or all"),
+        (["--show"], "Name an experiment, or all"),
         (["all", "--reuse", "note.txt"], "--reuse takes cells from the result of one experiment"),
     ],
 )

@@ -1,6 +1,7 @@
 """Cells of a stored result are reused by a later run: only equal ones, and the result names them."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -83,7 +84,18 @@ def test_a_cell_with_other_parameters_or_of_another_seed_is_run_again(toy, earli
     assert ran() == ["0.5 3"]
 
 
-@pytest.mark.parametrize("change", [{"scores": None}, {"seconds": "long"}, {"curves": {"walk": {"x": [1], "y": []}}}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scores": None},
+        {"seconds": "long"},
+        {"seconds": "12"},
+        {"core_seconds": True},
+        {"curves": {"walk": {"x": [1], "y": []}}},
+        {"parameters": [["steps", [1]]]},
+        {"reused": {"file": 3, "nearid": [1]}},
+    ],
+)
 def test_a_damaged_cell_is_named_and_run_again(toy, earlier, tmp_path, inline, change):
     experiment, ran = toy
     said = []
@@ -124,6 +136,18 @@ def test_views_that_claims_need_are_stored_and_reused(toy, tmp_path, inline, mon
     more = reproduce(keeps, tmp_path / "more", seeds=3, reuse=file, engine=Inline())
     [(_, outcome)] = more.outcomes
     assert sum(more.reused.values()) == 4 and outcome.sentence == str([{"went_on_after": 0}] * 6)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(toy, tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(InputError, match=r"pipe\.json is not a regular file"):
+        reproduce(toy[0], reuse=tmp_path / "pipe.json")
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(toy, tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"is not the result.json of an experiment \(RecursionError"):
+        reproduce(toy[0], reuse=tmp_path / "deep.json")
 
 
 @pytest.mark.parametrize(

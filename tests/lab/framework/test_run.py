@@ -214,14 +214,19 @@ def test_a_cell_that_has_lost_its_scores_is_run_again(toy, tmp_path, inline, dat
     assert ran() == ["0.9 1"] and told(tmp_path / "out") == before
 
 
-def test_a_folder_in_the_place_of_a_cell_is_named_before_the_work(toy, tmp_path, inline):
+@pytest.mark.parametrize(
+    "put",
+    [Path.mkdir, os.mkfifo, lambda p: p.symlink_to("nowhere"), lambda p: p.symlink_to(p)],
+    ids=["folder", "pipe", "broken link", "link to itself"],
+)
+def test_what_is_no_file_in_the_place_of_a_cell_is_named_before_the_work(toy, tmp_path, inline, put):
     experiment, ran = toy
     reproduce(experiment, tmp_path / "out", preset="smoke")
     ran()
     [cell] = (tmp_path / "out" / "cells").glob("high-seed1-*.json")
     cell.unlink()
-    cell.mkdir()
-    with pytest.raises(InputError, match=cell.name):
+    put(cell)
+    with pytest.raises(InputError, match=f"{cell.name} is not a regular file.* Remove it"):
         reproduce(experiment, tmp_path / "out", preset="smoke")
     assert ran() == []
 

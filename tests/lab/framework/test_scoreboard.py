@@ -6,15 +6,18 @@ from dataclasses import replace
 import pytest
 
 from nearid.lab.framework.cells import cells_of
+from nearid.lab.framework.claims import Claim, all_of, at_least
 from nearid.lab.framework.experiment import Section
 from nearid.lab.framework.run import plan, reproduce
 from nearid.lab.framework.scoreboard import (
     all_published,
+    brief,
     command,
     compared,
     counts,
     figure,
     over_seeds,
+    reason,
     scores,
     training,
     view_of_results,
@@ -85,6 +88,10 @@ def test_claims_that_nearid_added_are_counted_apart(result):
     board = view_of_results([added], {})
     assert f"{stated[0]} of the {sum(stated)} claims that the papers state are reproduced" in board.reason
     assert [claim["added"] for claim in added.to_dict()["claims"]] == [True, *(False for _ in others)]
+    short = view_of_results([run(preset="smoke")], {})
+    assert short.headline == "No claim was judged." and short.reason.endswith(
+        "The preset smoke is too short to judge any."
+    )
     assert "(Added by nearid.)" in text(added.view, 120) and "(Added by nearid.)" not in text(result.view, 120)
 
 
@@ -108,6 +115,37 @@ def test_figures(result):
     assert figure(replace(result, experiment=own)) is walk
     none = replace(TOY, section=Section(figure=lambda result: None))
     assert figure(replace(result, experiment=none)) == drawn
+
+
+def test_a_section_has_its_line_and_the_reasons_of_claims_that_are_not_reproduced(result):
+    told = replace(TOY, section=Section(brief=("score", "rises", "{low:score}, {high:walk^}"), reasons={"": "Short."}))
+    known = replace(result, experiment=told)
+    low = f"{result.estimate('low', 'score').value:.2f}"
+    assert brief(known)[:2] == ("score", "rises") and brief(known)[2].startswith(f"{low}, +")
+    row = next(row for row in view_of_results([known], {}).tables[0].rows if row.cells[0] == "toy")
+    assert row.cells[1:4] == list(brief(known))
+    # Rows that were not run leave the rule, and claims have no line.
+    assert brief(replace(known, only=("low",))) is None and brief(result) is None
+    whys = {o.status: reason(c, o, known) for c, o in known.outcomes}
+    assert whys["not reproduced"] == "Short." and whys["reproduced"] == whys["not testable here"] == ""
+    bare = {o.status: reason(c, o, result) for c, o in result.outcomes}
+    assert bare["not reproduced"] == "No reason is known."
+
+
+def test_undecided_claims_say_what_the_seeds_lack(result):
+    def why(*tests):
+        claim = Claim("It is.", all_of(*tests))
+        return reason(claim, claim.test(result), result)
+
+    value = result.estimate("high", "score")
+    meets, misses = value.value - (value.high - value.low) / 8, value.value + (value.high - value.low) / 8
+    assert why(at_least("high", "score", meets)).startswith("The mean meets the threshold. With this spread about ")
+    assert why(at_least("high", "score", misses)).startswith("The mean misses the threshold.")
+    both = why(at_least("high", "score", meets), at_least("high", "score", misses))
+    assert both.startswith("2 comparisons are open; in 1 of them the mean meets the threshold. With this spread about ")
+    one = replace(result, seeds=(0,), cells=[f for f in result.cells if f.cell.seed == 0])
+    claim = Claim("It is.", at_least("high", "score", meets))
+    assert reason(claim, claim.test(one), one) == "The seeds do not decide."
 
 
 def test_a_training_curve_has_a_gap_where_a_seed_has_no_finite_value_and_says_how_many_seeds_it_is_of(result):

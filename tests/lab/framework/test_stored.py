@@ -36,6 +36,10 @@ def test_read_again_it_says_the_same(stored, result):
     assert again.curves("walk") == result.curves("walk")
 
 
+def test_a_result_that_names_no_machine_can_be_read(stored, result):
+    assert stored(lambda record: record["provenance"].update(machines=[])).seeds == result.seeds
+
+
 def test_a_claim_is_worded_and_added_without_another_run(stored):
     more = Claim("Low is not low.", at_least("low", "score", 0.4))
     first = replace(TOY.claims[0], text="The high row is high.")
@@ -52,6 +56,7 @@ def test_a_claim_that_needs_more_than_is_stored_keeps_its_outcome(stored, result
     claim, outcome = again.outcomes[0]
     kept = result.outcomes[0][1]
     assert claim.text == "A claim on views." and (outcome.status, outcome.sentence) == (kept.status, kept.sentence)
+    assert outcome.figures == kept.figures
     again = stored(claims=(*TOY.claims, Claim("A claim on views.", on_views)))
     assert [o.status for _, o in again.outcomes] == [*(o.status for _, o in result.outcomes), Status.NOT_TESTABLE]
 

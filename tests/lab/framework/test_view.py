@@ -9,7 +9,7 @@ from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, all_of, at_least
 from nearid.lab.framework.experiment import Column, Preset
 from nearid.lab.framework.run import plan
-from nearid.lab.framework.view import how_run, view_of_all, view_of_plan
+from nearid.lab.framework.view import how_run, told, view_of_all, view_of_plan
 from nearid.show.page import page
 from nearid.show.terminal import text
 from toy_experiments import NASTY, TOY
@@ -90,6 +90,19 @@ def test_intervals_are_shown_within_the_range_of_a_score(result):
     cut = changed(result, columns=[Column("score", "score", least=0.8999, most=0.9001)], claims=())
     whole, shown = cut.estimate("high", "score"), cut.view.tables[0].rows[1].cells[2]
     assert shown == Estimate(whole.value, max(whole.low, 0.8999), min(whole.high, 0.9001), of=whole.of, n=3)
+
+
+def test_a_score_that_is_the_same_with_each_seed_is_shown_without_an_interval(result):
+    cells = [replace(f, data={**f.data, "scores": {"score": 0.5}}) for f in result.cells]
+    alike = replace(changed(result, columns=[Column("score", "score")], claims=()), cells=cells)
+    assert not alike.view.tables[0].rows[1].cells[2].has_interval
+
+
+def test_a_claim_says_who_added_it_and_whether_results_had_been_seen():
+    claim = Claim("It is high.", at_least("high", "score", 0.1))
+    assert told(claim) == "It is high."
+    assert told(replace(claim, late=True)) == "It is high. (Added after results were seen.)"
+    assert told(replace(claim, added=True, late=True)).endswith("(Added by nearid. Added after results were seen.)")
 
 
 def test_failures_are_alerts(failing):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from nearid.lab.framework.experiment import CellData, Experiment, Row
 from nearid.lab.framework.settings import as_dict, changed
 
 FORMAT = 1
+# Numbers of a file beyond this, and NaN, are not numbers that a cell has stored.
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -177,9 +180,11 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def is_cell_data(data: Any) -> bool:
-    """Whether data from a file have the form of `CellData`: named scores that are numbers, curves and views."""
-    if not isinstance(data, dict) or not _are_numbers(data.get("scores", {}).values()) or "scores" not in data:
+def is_cell_data(data: Any, experiment: Experiment[Any]) -> bool:
+    """Whether data from a file have the form of `CellData`: scores of the experiment as numbers, curves and views."""
+    if not isinstance(data, dict) or not _are_numbers(data.get("scores", {}).values()):
+        return False
+    if not data.get("scores", {}).keys() & {column.key for column in experiment.columns}:
         return False
     curves = data.get("curves", {}).values()
     return isinstance(data.get("views", {}), dict) and all(
@@ -188,8 +193,13 @@ def is_cell_data(data: Any) -> bool:
 
 
 def _are_numbers(values: Iterable[Any]) -> bool:
-    # None stands for what is not finite.
-    return all(value is None or isinstance(value, int | float) for value in values)
+    # None stands for what is not finite. A bool is an int, and an int of a file may be too large for a float.
+    return all(value is None or (type(value) in (int, float) and abs(value) <= LARGEST) for value in values)
+
+
+def is_time(seconds: Any) -> bool:
+    """Whether what a file stores can be the time of a cell."""
+    return type(seconds) in (int, float) and 0 <= seconds <= LARGEST
 
 
 @dataclass(frozen=True)
@@ -215,10 +225,10 @@ class Store:
             record = json.loads(self.file(cell).read_text(encoding="utf-8"))
             if record["identity"] != cell.identity:
                 return None
-            times = float(record["seconds"]), float(record["core_seconds"])
-            if not is_cell_data(record["data"]):
+            times = record["seconds"], record["core_seconds"]
+            if not is_cell_data(record["data"], cell.experiment) or not all(map(is_time, times)):
                 return None
-            return Finished(cell, record["data"], *times, dict(record["machine"]))
+            return Finished(cell, record["data"], times[0], times[1], dict(record["machine"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 

@@ -31,6 +31,10 @@ ORDER = (Status.NOT_REPRODUCED, Status.NOT_JUDGED, Status.NOT_TESTABLE, Status.U
 LEVEL = (1 - CONFIDENCE) / 2
 # The relative width of an interval that is due to rounding.
 ROUNDING = 1e-12
+# Seeds beyond which it does not matter how many would decide.
+TOO_MANY = 100
+# Significant digits beyond which the ends of a very narrow interval are shown as equal.
+MOST_DIGITS = 10
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Outcome:
         The comparisons, if there are several.
     figure : str
         The estimate with its interval and the threshold alone, of one comparison.
+    enough : int
+        Of a comparison that the seeds do not decide: how many would, with the same mean and spread. 0 if not known.
     """
 
     status: Status
@@ -62,6 +68,7 @@ class Outcome:
     needs: tuple[str, ...] = ()
     parts: tuple[Outcome, ...] = ()
     figure: str = ""
+    enough: int = 0
 
     @property
     def brief(self) -> str:
@@ -110,11 +117,14 @@ class Claim:
         Whether nearid added it: a control, a finding, a further protocol or another reading of the paper. All other
         claims are stated by the paper in its text, theorems, tables or figures, perhaps for other networks or data.
         Thresholds are often nearid's.
+    late : bool
+        Whether it was added when scores that judge it had been seen.
     """
 
     text: str
     test: Test
     added: bool = False
+    late: bool = False
 
 
 def at_least(row: str, column: str, threshold: float) -> Test:
@@ -234,12 +244,13 @@ def decide(
             figure=f"{estimate.value:.3g} of one seed, claimed: {claimed}",
         )
     shown = estimate if column is None else estimate.within(column.least, column.most)
-    interval = f", 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {estimate.n} seeds"
-    brief = f"{estimate.value:.3g} [{shown.low:.3g}, {shown.high:.3g}]"
-    # Seeds that all give one value are no sample of anything.
-    if estimate.high - estimate.low <= ROUNDING * abs(estimate.value):
-        interval, brief = f" with each of {estimate.n} seeds", f"{estimate.value:.3g} with each seed"
-    figures = f"{label} is {estimate.value:.4g}{interval}"
+    if is_same(estimate):
+        figures = f"{label} is {estimate.value:.4g} with each of {estimate.n} seeds"
+        brief = f"{estimate.value:.3g} with each seed"
+    else:
+        value, interval = _digits(shown, threshold, 4)
+        figures = f"{label} is {value}, 95% interval {interval} of {estimate.n} seeds"
+        brief = " ".join(_digits(shown, threshold, 3))
     figure = f"{brief}, claimed: {claimed}"
     sign = 1 if above else -1
     margin = sign * ((estimate.low if above else estimate.high) - threshold)
@@ -248,8 +259,25 @@ def decide(
         return Outcome(Status.NOT_REPRODUCED, f"{figures}; {claimed} is claimed.", margin, p_value, figure=figure)
     if _short(margin, strict):
         sentence = f"{figures}: so few seeds do not decide whether it is {claimed}."
-        return Outcome(Status.UNDECIDED, sentence, margin, p_value, figure=figure)
+        enough = _enough(estimate, threshold)
+        return Outcome(Status.UNDECIDED, sentence, margin, p_value, figure=figure, enough=enough)
     return Outcome(Status.REPRODUCED, f"{figures}: {claimed}, as claimed.", margin, p_value, figure=figure)
+
+
+def is_same(estimate: Estimate) -> bool:
+    """Whether all seeds gave one value. They are no sample of anything, so an interval of no length would mislead."""
+    return estimate.high - estimate.low <= ROUNDING * abs(estimate.value)
+
+
+def _digits(estimate: Estimate, threshold: float, fewest: int) -> tuple[str, str]:
+    """A value and its interval with so many significant digits that they differ from each other and the threshold.
+
+    A value that lies at the end of its range, such as a perfect score, is equal to the end of its interval.
+    """
+    numbers = {estimate.value, estimate.low, estimate.high, threshold}
+    apart = (k for k in range(fewest, MOST_DIGITS + 1) if len({f"{x:.{k}g}" for x in numbers}) == len(numbers))
+    digits = next(apart, fewest)
+    return f"{estimate.value:.{digits}g}", f"[{estimate.low:.{digits}g}, {estimate.high:.{digits}g}]"
 
 
 def _miss(estimate: Estimate, threshold: float, sign: int, strict: bool) -> float:
@@ -262,6 +290,17 @@ def _miss(estimate: Estimate, threshold: float, sign: int, strict: bool) -> floa
     if error == 0:
         return 0.0 if _short(beyond, strict) else 1.0
     return float(stdtr(estimate.n - 1, beyond / error))
+
+
+def _enough(estimate: Estimate, threshold: float) -> int:
+    """How many seeds of the same mean and spread have an interval that does not reach the threshold, or TOO_MANY."""
+    from scipy.special import stdtrit
+
+    half, n = (estimate.high - estimate.low) / 2, estimate.n
+    spread = half / float(stdtrit(n - 1, 1 - LEVEL)) * math.sqrt(n)
+    distance = abs(estimate.value - threshold)
+    more = range(n + 1, TOO_MANY)
+    return next((m for m in more if spread * float(stdtrit(m - 1, 1 - LEVEL)) < distance * math.sqrt(m)), TOO_MANY)
 
 
 def _short(margin: float, strict: bool) -> bool:

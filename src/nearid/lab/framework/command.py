@@ -111,11 +111,13 @@ def reproduce(
     from nearid.base.errors import InputError
     from nearid.lab.framework.experiment import experiment, experiments, summary
     from nearid.lab.framework.run import details, lacking, plan, resume_hint, run
-    from nearid.lab.framework.settings import assignments
+    from nearid.lab.framework.settings import USUAL, assignments
     from nearid.lab.framework.view import view_of_all, view_of_plan
     from nearid.show.view import counted
 
     if name is None:
+        if show or rows or settings or seeds is not None or reuse is not None or preset != USUAL:
+            raise InputError("Name an experiment, or all: nearid reproduce NAME. Without options, nearid lists them.")
         lacks = {e.name: lacking(e) for e in experiments()}
         if as_json:
             _print([summary(e) | {"lacking": lacks[e.name]} for e in experiments()], True)

@@ -163,7 +163,8 @@ class Axes:
 class Section(Generic[P]):
     """What docs/reproduce.md tells about an experiment beside its table and its claims, and its figure.
 
-    In a text, {row:column} stands for the mean of a stored score, so that a new run does not need new sentences.
+    In a text, {row:column} stands for the mean of a stored score, so that a new run does not need new sentences, and
+    {row:curve^} for the change of a training curve over the last fifth of the training.
 
     Attributes
     ----------
@@ -182,6 +183,11 @@ class Section(Generic[P]):
         In what the rows that have published values differ from the paper's, in a few words; empty where in nothing.
     further : mapping
         Sentences on further stored runs, by the name of their file.
+    brief : tuple of str
+        The line of the scoreboard: a score in words, what the paper shows of it, and what was measured. By default the
+        first score for which the paper gives a value in a row that was run.
+    reasons : mapping
+        Why claims are not reproduced, by the first words of the claim. They are shown only where this is the case.
     """
 
     paper: str = ""
@@ -191,6 +197,8 @@ class Section(Generic[P]):
     figure: Callable[[ExperimentResult], Figure | None] | None = None
     unlike: Callable[[P], str] = lambda parameters: ""
     further: Mapping[str, str] = field(default_factory=dict)
+    brief: tuple[str, str, str] | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,14 @@ class ExperimentResult(Result):
             "paper": vars(e.paper),
             "table": [self._row(row) for row in self.rows],
             "claims": [
-                {"claim": c.text, "added": c.added, "status": str(o.status), "why": o.sentence}
+                {
+                    "claim": c.text,
+                    "added": c.added,
+                    "late": c.late,
+                    "status": str(o.status),
+                    "why": o.sentence,
+                    "figure": o.figures,
+                }
                 for c, o in self.outcomes
             ],
             "cells": [

@@ -10,7 +10,7 @@ from typing import Any
 
 from nearid.base.errors import InputError
 from nearid.base.jsonable import finite
-from nearid.lab.framework.cells import Cell, Finished, Reused, is_cell_data
+from nearid.lab.framework.cells import Cell, Finished, Reused, is_cell_data, is_time
 from nearid.lab.framework.experiment import CellData
 from nearid.lab.framework.settings import as_dict
 from nearid.show.view import counted
@@ -42,6 +42,13 @@ def reusable(path: Path, planned: Sequence[Cell]) -> Reusable:
     planned one. The version of nearid may differ, because the version of an experiment is raised when its cells would
     change. It is stored with each cell.
     """
+    # Reading a pipe would block.
+    if not path.is_file():
+        raise InputError(
+            f"{path} is not a regular file. --reuse takes the result.json of an earlier run."
+            if path.exists()
+            else f"There is no file {path}. --reuse takes the result.json of an earlier run."
+        )
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         made, name = record["provenance"], record["experiment"]
@@ -49,7 +56,7 @@ def reusable(path: Path, planned: Sequence[Cell]) -> Reusable:
         version, machines = made.get("version", 1), list(made.get("machines", ()))
         source = Reused(path.as_posix(), str(made["nearid"]))
         stored = {(cell["row"], cell["seed"]): cell for cell in record["cells"]}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path} is not the result.json of an experiment ({type(error).__name__}: {error})."
         ) from error
@@ -91,11 +98,15 @@ def _finished(cell: Cell, kept: Any, source: Reused) -> Finished | None:
     """A cell as it was stored; None if its entry is damaged."""
     try:
         data = stored_data(kept)
-        if not is_cell_data(data):
+        times = kept["seconds"], kept.get("core_seconds", 0.0)
+        if not is_cell_data(data, cell.experiment) or not all(map(is_time, times)):
             return None
-        times = float(kept["seconds"]), float(kept.get("core_seconds", 0.0))
-        dict(kept["parameters"])
-        return Finished(cell, data, *times, {}, Reused(**kept["reused"]) if "reused" in kept else source)
+        if not isinstance(kept["parameters"], dict):
+            return None
+        first = Reused(**kept["reused"]) if "reused" in kept else source
+        if not all(isinstance(word, str) for word in vars(first).values()):
+            return None
+        return Finished(cell, data, times[0], times[1], {}, first)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -240,10 +240,15 @@ class _Table:
                 self.finished[cell.name] = kept
                 # A run may be killed between keeping a cell and this.
                 self._clear(cell)
-            elif self.store.file(cell).exists():
-                # Report files that cannot be replaced before the work starts.
-                check_target(self.store.file(cell))
-                self.replaced.append(self.store.file(cell))
+            elif os.path.lexists(file := self.store.file(cell)):
+                # Report what cannot be replaced before the work starts.
+                if not file.is_file():
+                    raise InputError(
+                        f"{file} is not a regular file, so the result of a cell cannot be stored there. Remove it, or "
+                        "name another folder with -o."
+                    )
+                check_target(file)
+                self.replaced.append(file)
 
     @property
     def missing(self) -> list[Cell]:

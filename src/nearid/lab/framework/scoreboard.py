@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
-from nearid.lab.framework.claims import Status
+from nearid.lab.framework.claims import LEVEL, TOO_MANY, Claim, Outcome, Status
 from nearid.lab.framework.settings import USUAL, preset_of, shown
 from nearid.show.figures import Curve, Dots, Figure, Lines
-from nearid.show.view import Column as Head, Row as Line, Table, View, counted
+from nearid.show.view import Column as Head, Row as Line, Table, View, counted, number
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.experiment import Column, Row
+    from nearid.lab.framework.experiment import Column, Curve as Stored, Row
     from nearid.lab.framework.result import ExperimentResult
 
 # The statuses that are counted, in the order of the columns.
@@ -25,6 +27,8 @@ COUNTED = (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NO
 # The fewest seeds that a count of reproduced claims asks for.
 ENOUGH_SEEDS = 3
 MEASURED, PUBLISHED = "measured", "published"
+# The share of a training whose end shows whether it had ended.
+LAST = 0.2
 # Title of the page of all results.
 TITLE = "The papers"
 # Rows that a picture has room for, and characters of the name of a row in one line.
@@ -75,6 +79,71 @@ def compared(result: ExperimentResult) -> Compared | None:
             rows, published, measured = zip(*known, strict=True)
             return Compared(column, rows, published, measured)
     return None
+
+
+def brief(result: ExperimentResult) -> tuple[str, str, str] | None:
+    """The line of the scoreboard that a section gives: score, published, measured; None if rows of it were not run."""
+    words = result.experiment.section.brief
+    try:
+        return None if words is None else (words[0], words[1], filled(words[2], result))
+    except InputError:
+        return None
+
+
+def filled(words: str, result: ExperimentResult) -> str:
+    """A text with the mean of a score in the place of each {row:column}, and a curve's last change for {row:curve^}."""
+
+    def value(found: re.Match[str]) -> str:
+        row, key, curve = found[1], found[2], found[3]
+        if row in result.ran and curve:
+            changes = [_last_change(f.data["curves"][key]) for f in result.of_row(row) if key in f.data["curves"]]
+            if changes:
+                return f"{np.mean(changes):+.2g}"
+        if row in result.ran and not curve and key in {c.key for c in result.experiment.columns}:
+            return number(result.estimate(row, key).value, result.column(key).digits)
+        raise InputError(f"The section of {result.experiment.name} names {found[0]}, which is not stored.")
+
+    return re.sub(r"\{([\w.+-]+):(\w+)(\^?)\}", value, words)
+
+
+def _last_change(curve: Stored) -> float:
+    """By how much a curve changes over the last part of its steps."""
+    before = curve["x"][-1] * (1 - LAST)
+    return curve["y"][-1] - float(np.interp(before, curve["x"], curve["y"]))
+
+
+def reason(claim: Claim, outcome: Outcome, result: ExperimentResult) -> str:
+    """Why a claim is not reproduced: what its section says, and how far the seeds are from a decision."""
+    if outcome.status not in (Status.NOT_REPRODUCED, Status.UNDECIDED):
+        return ""
+    given = (why for words, why in result.experiment.section.reasons.items() if claim.text.startswith(words))
+    said = [filled(why, result) for why in given]
+    if outcome.status is Status.UNDECIDED:
+        said.append(_undecided(outcome))
+    unknown = "No reason is known." if outcome.status is Status.NOT_REPRODUCED else "The seeds do not decide."
+    return " ".join(filter(None, said)) or unknown
+
+
+def _undecided(outcome: Outcome) -> str:
+    """What the comparisons that are not decided lack."""
+    left_open = [p for p in outcome.parts or (outcome,) if p.status is Status.UNDECIDED]
+    corrected = sum(p.p_value < LEVEL for p in left_open)
+    few = [p for p in left_open if p.enough]
+    parts = []
+    if few:
+        # Above one half, the mean meets the threshold.
+        meeting = sum(p.p_value > 0.5 for p in few)
+        most = max(p.enough for p in few)
+        needed = f"{TOO_MANY} seeds or more" if most >= TOO_MANY else f"about {most} seeds"
+        if len(few) == 1:
+            said = f"The mean {'meets' if meeting else 'misses'} the threshold."
+        else:
+            how_many = {0: "none", len(few): "all"}.get(meeting, str(meeting))
+            said = f"{len(few)} comparisons are open; in {how_many} of them the mean meets the threshold."
+        parts.append(f"{said} With this spread {needed} would decide.")
+    if corrected:
+        parts.append(f"{counted(corrected, 'comparison')} would miss alone; among so many it may be chance.")
+    return " ".join(parts)
 
 
 def counts(result: ExperimentResult, *, stated: bool = False) -> list[int]:
@@ -139,9 +208,15 @@ def dots(result: ExperimentResult, columns: Sequence[str] = (), rows: Sequence[s
         return None
     title = f"{result.experiment.name}: {heads[0].title if len(heads) == 1 else result.experiment.shows}"
     unit = heads[0].title if len(heads) == 1 else ""
-    caption = f"Mean over {counted(len(result.seeds), 'seed')} with its 95% interval."
+    caption = _mean_of(result)
     groups = {name: [group[k] for k in kept] for name, group in groups.items()}
     return Dots(title, caption, unit, [drawn[k].title for k in kept], groups, name_width=NAME)
+
+
+def _mean_of(result: ExperimentResult) -> str:
+    """What a dot is."""
+    n = len(result.seeds)
+    return f"Mean over {counted(n, 'seed')} with its 95% interval." if n > 1 else "One seed, so without intervals."
 
 
 def scores(*columns: str) -> Callable[[ExperimentResult], Figure | None]:
@@ -183,7 +258,7 @@ def all_published(result: ExperimentResult) -> Figure | None:
         return None
     names, measured, published = zip(*lines, strict=True)
     groups = {MEASURED: list(measured), PUBLISHED: [Estimate(value.value) for value in published]}
-    caption = f"Mean over {counted(len(result.seeds), 'seed')} with its 95% interval."
+    caption = _mean_of(result)
     return Dots(f"{result.experiment.name}: {result.experiment.shows}", caption, "", names, groups, name_width=NAME)
 
 
@@ -202,15 +277,19 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
     heads = [
         Head("experiment", left=True),
         Head("score", left=True, wide=True),
-        *(Head(title) for title in ("published", "measured", "claims\n✓/✗/?/-", "core\nminutes")),
+        *(Head(title, left=True) for title in ("published", "measured")),
+        *(Head(title) for title in ("claims\n✓/✗/?/-", "core\nminutes")),
     ]
     totals = [sum(column) for column in zip(*map(counts, results), strict=True)]
     stated = [sum(column) for column in zip(*(counts(result, stated=True) for result in results), strict=True)]
     said = [f"{n} {status}" for n, status in zip(totals, COUNTED, strict=True) if n]
+    papers = f" {stated[0]} of the {counted(sum(stated), 'claim')} that the papers state are reproduced; nearid added "
+    papers = f"{papers}the other claims." if said else " The preset smoke is too short to judge any."
     rows = []
     for result in results:
         both, e, minutes = compared(result), result.experiment, core_minutes(result)
         found = [both.column.title, both.published_range, both.measured_range] if both else ["-", "-", "-"]
+        found = list(brief(result) or found)
         counted_claims = "/".join(map(str, counts(result))) if result.judged else "not judged"
         time = f"{minutes:.0f}" if minutes >= 1 else "<1"
         rows.append(Line([e.name, *found, counted_claims, time], link=reports.get(e.name, "")))
@@ -218,10 +297,9 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
         question=TITLE,
         subject="scoreboard",
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
-        reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "
-        "all such rows. The claims are counted as reproduced/not reproduced/undecided/not testable. "
-        f"{stated[0]} of the {counted(sum(stated), 'claim')} that the papers state are reproduced; nearid added the "
-        "other claims.",
+        reason="The score is the first one for which the paper gives a value in a row that was run, with ranges over "
+        "all such rows, or the one that shows the paper's claim in words. The claims are counted as reproduced/not "
+        f"reproduced/undecided/not testable.{papers}",
         tables=[Table("", heads, rows)],
         figures=[drawn for result in results if (drawn := figure(result)) is not None],
     )

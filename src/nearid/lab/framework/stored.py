@@ -52,7 +52,7 @@ def read_result(path: Path) -> StoredResult:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         return _result(record)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path} is not the result.json of an experiment ({type(error).__name__}: {error})."
         ) from error
@@ -76,7 +76,8 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
         e = replace(e, claims=[_tested_again(*both) for both in matched(e.claims, record["claims"])])
     # What the figures of the experiment itself are drawn from is not stored.
     e = replace(e, figures=None)
-    machines = made.get("machines", [{}])
+    # A result whose cells are all reused may name no machine.
+    machines = made.get("machines") or [{}]
     set_by_row = {key: parameters if older else changed(parameters, row.changes) for key, row in there.items()}
 
     def cell_of(stored: Mapping[str, Any]) -> Cell:
@@ -132,9 +133,14 @@ def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]
     ]
     known = {column.key: column for column in e.columns}
     keys = dict.fromkeys(key for row in record["table"] for key in row["scores"])
+    # Not stored by the first versions.
     added = {claim.text: claim.added for claim in e.claims}
     claims = [
-        replace(_stored_claim(claim), added=claim.get("added", added.get(claim["claim"], False)))
+        replace(
+            _stored_claim(claim),
+            added=claim.get("added", added.get(claim["claim"], False)),
+            late=claim.get("late", False),
+        )
         for claim in record["claims"]
     ]
     return replace(
@@ -143,7 +149,8 @@ def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]
 
 
 def _stored_claim(claim: Mapping[str, Any]) -> Claim:
-    outcome = Outcome(Status(claim["status"]), claim["why"])
+    # The first versions stored no figure. The sentence then stands in its place.
+    outcome = Outcome(Status(claim["status"]), claim["why"], figure=claim.get("figure", ""))
     return Claim(claim["claim"], lambda result: outcome)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from nearid.base.estimate import Estimate
 from nearid.lab.framework.cells import rows_of
-from nearid.lab.framework.claims import ORDER, Status
+from nearid.lab.framework.claims import ORDER, Status, is_same
 from nearid.lab.framework.scoreboard import compared, dots
 from nearid.lab.framework.settings import USUAL, described, shown
 from nearid.show.figures import Curve, Figure, Lines
@@ -16,7 +17,7 @@ from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View,
 
 if TYPE_CHECKING:
     from nearid.lab.framework.claims import Claim
-    from nearid.lab.framework.experiment import Experiment, Published
+    from nearid.lab.framework.experiment import Column as Scored, Experiment, Published
     from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import Plan
 
@@ -61,8 +62,9 @@ def cited(e: Experiment[Any]) -> str:
 
 
 def told(claim: Claim) -> str:
-    """A claim, and whether nearid added it."""
-    return f"{claim.text} (Added by nearid.)" if claim.added else claim.text
+    """A claim, whether nearid added it, and whether results had been seen by then."""
+    notes = ["Added by nearid."] * claim.added + ["Added after results were seen."] * claim.late
+    return f"{claim.text} ({' '.join(notes)})" if notes else claim.text
 
 
 def how_run(result: ExperimentResult) -> str:
@@ -87,9 +89,7 @@ def _scores(result: ExperimentResult) -> list[Table]:
     for column in result.experiment.columns:
         title = fill(column.title, HEAD)
         published: list[Cell] = [_published(row.published.get(column.key), column.digits) for row in result.rows]
-        measured: list[Cell] = [
-            result.estimate(row.key, column.key).within(column.least, column.most) for row in result.rows
-        ]
+        measured: list[Cell] = [_measured(result.estimate(row.key, column.key), column) for row in result.rows]
         both = [(Column(f"{title}\nmeasured", column.digits), measured)]
         if any(published):
             both.insert(0, (Column(f"{title}\npublished", column.digits), published))
@@ -106,6 +106,11 @@ def _scores(result: ExperimentResult) -> list[Table]:
         )
         for which, part in zip(several, parts, strict=True)
     ]
+
+
+def _measured(estimate: Estimate, column: Scored) -> Estimate:
+    """The estimate as it is shown: its interval within the range of the score, and none where all seeds agree."""
+    return Estimate(estimate.value) if is_same(estimate) else estimate.within(column.least, column.most)
 
 
 def _width(shown: tuple[Column, list[Cell]]) -> int:

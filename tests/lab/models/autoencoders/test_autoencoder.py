@@ -42,9 +42,6 @@ MODELS = {
     "plain": lambda: Autoencoder(LATENTS, LIGHT),
     "dense": lambda: Autoencoder(LATENTS, Dense(SIDE**2, (32,)), reconstruction="squared"),
     "orthogonal": lambda: Autoencoder(LATENTS, Orthogonal(SIDE**2, (32, 8)), reconstruction="squared"),
-    "orthogonal, torch's map": lambda: Autoencoder(
-        LATENTS, Orthogonal(SIDE**2, (32, 8), orthogonal_map="cayley"), reconstruction="squared"
-    ),
     "beta-VAE": lambda: BetaVAE(LATENTS, LIGHT, beta=0.1),
     "beta-TCVAE": lambda: BetaTCVAE(LATENTS, LIGHT, beta=2.0),
     "BioAE": lambda: BioAE(LATENTS, LIGHT),
@@ -52,7 +49,7 @@ MODELS = {
     "QLAE": lambda: QLAE(LATENTS, LIGHT),
     "masked": lambda: MaskedAutoencoder(1, SIDE, ratio=0.25, width=16, depth=1, heads=2, decoder_width=16),
 }
-ROWS = {"dense", "orthogonal", "orthogonal, torch's map"}
+ROWS = {"dense", "orthogonal"}
 # Bright bars at eight places, easy to tell apart.
 BARS = np.stack([np.where(np.arange(SIDE) // 4 == k % 4, 0.9, 0.1) * np.ones((SIDE, 1)) for k in range(4)])
 IMAGES = np.concatenate([BARS, BARS.swapaxes(1, 2)])[:, None]

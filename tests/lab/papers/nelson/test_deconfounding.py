@@ -124,8 +124,8 @@ def results(changes):
 
 
 def test_claims_decide():
-    def statuses(**changes):
-        return [str(o.status) for _, o in results(changes).outcomes]
+    def statuses(*, late=False, **changes):
+        return [str(o.status) for claim, o in results(changes).outcomes if claim.late == late]
 
     yes, no = "reproduced", "not reproduced"
     assert statuses() == [yes] * 8
@@ -140,6 +140,14 @@ def test_claims_decide():
     assert statuses(planted_lincs_independent={"auroc_ica": 0.6})[2:4] == [no, yes]
     # More than a rotation that knows nothing, where there is nothing to find.
     assert statuses(planted_bbbc021_entangled={"auroc_ica": 0.75})[2:4] == [yes, no]
+    assert statuses(late=True) == [yes] * 4
+    assert statuses(late=True, lincs={"auroc_ica": 0.64}) == [no, yes, yes, yes]
+    assert statuses(late=True, lincs={"sparsity_base": 0.66}) == [yes, no, yes, yes]
+    assert statuses(late=True, lincs={"second_random": 0.66}) == [yes, yes, no, yes]
+    # Three real sets of four are more than half, two are not.
+    easy = {"auroc_base": 0.66}
+    assert statuses(late=True, lincs=easy)[3] == yes
+    assert statuses(late=True, lincs=easy, bbbc021=easy)[3] == no
 
 
 def test_the_figure():

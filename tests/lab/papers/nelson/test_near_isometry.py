@@ -65,7 +65,7 @@ def test_the_curve_through_the_points():
     assert fitted(exact[:2], "l", "e") is None and fitted(cells(*[(k, 1.0, 0.1) for k in range(5)]), "l", "e") is None
     plot = error_plot("t", "c", {"some": exact[:4], "others": exact[4:]}, exact, ("l", "L"), ("e", "error"))
     [(name, (x, y))] = plot.curves.items()
-    assert name.startswith("fitted: 0.3 [0.3, 0.3] √(L² - 1)") and (x[0], y[0]) == (1, 0) and x[-1] > 1.5
+    assert name.startswith("fitted: 0.3 [0.3, 0.3] √(L²−1)") and (x[0], y[0]) == (1, 0) and x[-1] > 1.5
     np.testing.assert_allclose(y, 0.3 * np.sqrt(np.square(x) - 1), atol=1e-3)
     assert len(plot.points["some"][0]) == 4 == len(plot.points["others"][1])
     assert (plot.x, plot.y) == ("L", "error")

@@ -169,3 +169,7 @@ def test_the_smoke_preset_runs_with_figures(held, tmp_path, inline, monkeypatch)
     assert not found.failures and len(found.cells) == 3
     errors, correlations, directions = E.figures(found)
     assert len(errors.rows) == 3 and "units" in correlations.groups and len(directions.points) == 3
+    # The page has intervals over networks where pairs are stored, and means over seeds where they are not.
+    assert "jackknife" in E.section.figure(found).caption
+    bare = [replace(f, data={**f.data, "views": {}}) for f in found.cells]
+    assert "One seed" in E.section.figure(replace(found, cells=bare)).caption

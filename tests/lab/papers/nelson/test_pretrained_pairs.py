@@ -97,7 +97,7 @@ GOOD = {
 GOOD |= {f"{name}_in": value for name, value in GOOD.items()}
 
 
-def result(**changes):
+def result(*, late=False, **changes):
     """Outcomes where all is as published but for some scores of some rows (dashes of whose keys are underscores)."""
     p = parameters_for(E, "cpu")
     told = []
@@ -105,7 +105,8 @@ def result(**changes):
         scores = GOOD | ({"linear": 0.2} if c.row.key.startswith(HALF) else {})
         scores |= changes.get(c.row.key.replace("-", "_"), {})
         told.append(Finished(c, {"scores": scores}, 1.0, 1.0, {}))
-    return [str(o.status) for _, o in ExperimentResult(E, "cpu", p, range(3), told, (), {}).outcomes]
+    outcomes = ExperimentResult(E, "cpu", p, range(3), told, (), {}).outcomes
+    return [str(o.status) for claim, o in outcomes if claim.late == late]
 
 
 def test_claims_decide():
@@ -120,6 +121,10 @@ def test_claims_decide():
     assert result(**{one: {"efficiency_low": -1.0}}) == [yes] * 3 + [no, yes]
     # Where a rigid motion gains nothing, there is no efficiency to speak of.
     assert result(**{one: {"efficiency_low": None}}) == [yes] * 3 + ["not testable here", yes]
+    assert result(late=True) == [yes] * 3
+    assert result(late=True, **{one: {"efficiency_in": 20.0}}) == [no, yes, yes]
+    assert result(late=True, **{deep: {"efficiency_in": 60.0}}) == [yes, no, yes]
+    assert result(late=True, **{one: {"rigid_in": 0.21}}) == [yes, yes, no]
     assert result(chelcacs_20_dansun18_20={"linear": 0.14}) == [yes] * 4 + [no]
 
 

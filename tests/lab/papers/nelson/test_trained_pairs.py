@@ -17,17 +17,19 @@ E = TRAINED_PAIRS
 GOOD = {"permutation": 0.24, "ica": 0.21, "rigid": 0.16, "linear": 0.14}
 GOOD |= {f"{name}_in": value for name, value in GOOD.items()}
 GOOD |= {"efficiency": 35.0, "efficiency_low": 33.0, "efficiency_above_low": 20.0, "efficiency_above": 25.0}
+GOOD |= {"efficiency_in": 30.0}
 LAYERS = {"rigid": [0.3, 0.25, 0.2, 0.15], "lipschitz": [3.0, 2.0, 1.5, 1.0]}
 
 
-def result(layers=LAYERS, **changes):
+def result(layers=LAYERS, *, late=False, **changes):
     """Outcomes where all is as published but for some scores of some rows."""
     p = parameters_for(E, "cpu")
     told = [
         Finished(c, {"scores": GOOD | changes.get(c.row.key, {}), "views": {"layers": layers}}, 1.0, 1.0, {})
         for c in cells_of(E, p, range(3))
     ]
-    return [str(o.status) for _, o in ExperimentResult(E, "cpu", p, range(3), told, (), {}).outcomes]
+    outcomes = ExperimentResult(E, "cpu", p, range(3), told, (), {}).outcomes
+    return [str(o.status) for claim, o in outcomes if claim.late == late]
 
 
 def test_claims_decide():
@@ -41,6 +43,9 @@ def test_claims_decide():
     assert result(mae={"efficiency_above_low": -1.0}) == [yes] * 5 + [no, yes]
     # Where a rigid motion gains nothing, there is no efficiency to speak of.
     assert result(mae={"efficiency_low": None}) == [yes] * 4 + ["not testable here"] + [yes] * 2
+    assert result(late=True) == [yes, yes]
+    assert result(late=True, gpt={"efficiency_in": 110.0}) == [no, yes]
+    assert result(late=True, mae={"efficiency_in": 20.0}) == [yes, no]
     assert result(layers={**LAYERS, "lipschitz": LAYERS["lipschitz"][::-1]}) == [yes] * 6 + [no]
 
 

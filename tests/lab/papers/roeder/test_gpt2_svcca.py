@@ -99,7 +99,7 @@ def test_layers_are_counted_back_from_the_last():
     assert layer_scores(table[2:], [16])["leads"] == 0
 
 
-def statuses(models="", **changes):
+def statuses(models="", late=False, **changes):
     p = parameters_for(E, "cpu", {"models": models} if models else None)
     usual = {"back0": 0.8, "back4": 0.7, "back8": 0.6, "back12": 0.5, "r2": 0.9}
     flat = dict.fromkeys(("back0", "back4", "back8", "back12"), 0.5)
@@ -109,7 +109,9 @@ def statuses(models="", **changes):
         Finished(c, {"scores": usual | like.get(c.row.key, {}) | changes.get(c.row.key, {})}, 1.0, 1.0, {})
         for c in cells_of(E, p, range(3))
     ]
-    return [str(o.status) for _, o in ExperimentResult(E, "cpu", p, range(3), told, (), {}).outcomes]
+    outcomes = ExperimentResult(E, "cpu", p, range(3), told, (), {}).outcomes
+    # Of the late claims those that the paper states.
+    return [str(o.status) for claim, o in outcomes if (claim.late and not claim.added) == late]
 
 
 def test_claims_decide():
@@ -123,6 +125,14 @@ def test_claims_decide():
     assert statuses(**{"same-untrained": {"back0": 0.75}}) == [yes, yes, yes, yes, no, no, yes, left]
     assert statuses("a,b") == [yes] * 8
     assert statuses("a,b", pretrained={"back8": 0.85})[-1] == no
+
+
+def test_late_claims_decide():
+    yes, no = "reproduced", "not reproduced"
+    best = {"back0": 0.95, "most0": 0.6, "most4": 0.7}
+    assert statuses(late=True, widths=best) == [yes, yes]
+    assert statuses(late=True, widths=best | {"back0": 0.8}) == [no, yes]
+    assert statuses(late=True, widths=best | {"most4": 0.5}) == [yes, no]
 
 
 def test_the_missing_models_are_named():

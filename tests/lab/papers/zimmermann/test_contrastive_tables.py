@@ -1,5 +1,7 @@
 """Table 1 of the contrastive experiments: its rows are the processes they name, and its claims decide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -45,11 +47,18 @@ def result(r2, identity=60.0):
 
 
 def test_claims_decide():
-    assert [str(o.status) for _, o in result({}).outcomes] == ["reproduced"] * 4
-    for row, claim in (("box-normal", 0), ("sphere-laplace", 1), ("unbounded-normal", 2)):
+    assert [str(o.status) for _, o in result({}).outcomes] == ["reproduced"] * 7
+    # Claims on the row: the first and the one that is near the published value.
+    for row, claims in (("box-normal", [0, 4]), ("sphere-vmf1", [0, 5]), ("unbounded-normal", [2, 6])):
         statuses = [str(o.status) for _, o in result({row: 90.0}).outcomes]
-        assert statuses.pop(claim) == "not reproduced" and set(statuses) == {"reproduced"}
+        assert [k for k, status in enumerate(statuses) if status == "not reproduced"] == claims
+        assert set(statuses) == {"reproduced", "not reproduced"}
     assert str(result({}, identity=99.5).outcomes[3][1].status) == "not reproduced"
+
+
+def test_published_values_are_judged_with_as_many_latents_alone():
+    few = replace(result({}), parameters=parameters_for(E, "quick"))
+    assert [str(o.status) for _, o in few.outcomes][4:] == ["not testable here"] * 3
 
 
 def test_published_values_belong_to_the_published_process():
@@ -78,7 +87,7 @@ def box_result(**scores):
     told = []
     for c in cells:
         free = c.row.key in ("normal-unbounded", "laplace-normal-unbounded")
-        found = {"mcc": 60.0 + c.seed if free else 99.0 + 0.1 * c.seed, "r2": 99.5 + 0.1 * c.seed}
+        found = {"mcc": 59.0 + 0.1 * c.seed if free else 99.0 + 0.1 * c.seed, "r2": 99.5 + 0.1 * c.seed}
         told.append(Finished(c, {"scores": found | scores.get(c.row.key.replace("-", "_"), {})}, 1.0, 1.0, {}))
     return [
         str(o.status)
@@ -87,12 +96,17 @@ def box_result(**scores):
 
 
 def test_claims_on_boxes_decide():
-    assert box_result() == ["reproduced"] * 4
-    no = "not reproduced"
-    assert [s == no for s in box_result(gn3_box={"mcc": 80.0})] == [True, False, False, False]
-    assert [s == no for s in box_result(normal_unbounded={"r2": 90.0})] == [False, True, False, False]
-    assert [s == no for s in box_result(normal_unbounded={"mcc": 98.0})] == [False, False, True, True]
-    assert [s == no for s in box_result(normal_box={"mcc": 75.0})] == [False, False, False, True]
+    assert box_result() == ["reproduced"] * 6
+
+    def missed(**scores):
+        return [k for k, status in enumerate(box_result(**scores)) if status == "not reproduced"]
+
+    assert missed(gn3_box={"mcc": 80.0}) == [0, 4]
+    assert missed(normal_unbounded={"r2": 90.0}) == [1]
+    assert missed(normal_unbounded={"mcc": 98.0}) == [2, 3, 5]
+    # Less loss than published, and more.
+    assert missed(normal_unbounded={"mcc": 70.0}) == missed(normal_unbounded={"mcc": 50.0}) == [5]
+    assert missed(normal_box={"mcc": 75.0}) == [3, 4]
 
 
 def test_a_budget_is_where_the_fitted_line_ends():

@@ -113,7 +113,9 @@ def test_claims_decide(changes, fails):
 
 def test_figures_show_the_map_and_the_width():
     e = CONTRASTIVE_MARGINALS
-    assert set(e.section.figure(result()).curves) == {row.title for row in rows(Parameters())}
+    curves = e.section.figure(result()).curves
+    assert set(curves) == {row.title for row in rows(Parameters())} | {"the best linear map"}
+    assert curves["the best linear map"].x == curves["the best linear map"].y == [0.0, 1.0]
     [by_width] = e.figures(result())
     assert by_width.curves["4 latents"][0] == [1.0, 2.0, 4.0]
     nothing = ExperimentResult(e, "cpu", Parameters(), range(1), (), (), {})

@@ -13,52 +13,57 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, parametrize
 
 from nearid.base.errors import InputError
 
-MAPS = ("cholesky", "cayley", "matrix_exp", "householder")
 
+class OrthogonalLinear(nn.Module):
+    """A linear layer without bias whose weight always has orthonormal rows (columns if it widens).
 
-class Cholesky(nn.Module):
-    """The orthogonal factor of any matrix of full rank: L^-1 X for wide X with X X^T = L L^T, its transpose for tall.
+    The parameter X is any matrix of full rank, with k rows if the smaller side is k. The weight is the orthogonal
+    factor L^-1 X, where X X^T = L L^T, or its transpose. Every orthogonal matrix can be reached: it is its own factor.
 
-    It costs products of n x k with k x k matrices alone. torch's own maps make and solve n x n systems (cayley,
-    matrix_exp), or go through the columns one by one (householder).
-    """
-
-    def forward(self, weight: Tensor) -> Tensor:
-        tall = weight.shape[0] > weight.shape[1]
-        wide = weight.T if tall else weight
-        factor, failed = torch.linalg.cholesky_ex(wide @ wide.T)
-        # A failure becomes NaN, and the trainer reports it.
-        factor = torch.where(failed == 0, factor, math.nan)
-        # The inverse of the small factor and a product are quicker than solving for all columns.
-        identity = torch.eye(len(factor), dtype=factor.dtype, device=factor.device)
-        orthogonal: Tensor = torch.linalg.solve_triangular(factor, identity, upper=False) @ wide
-        return orthogonal.T if tall else orthogonal
-
-    def right_inverse(self, weight: Tensor) -> Tensor:
-        """Return a matrix whose factor is `weight`: `weight` itself."""
-        return weight
-
-
-def orthogonal_linear(inputs: int, outputs: int, orthogonal_map: str = "cholesky") -> nn.Linear:
-    """A linear layer without bias whose rows (columns if there are more rows) stay orthonormal.
+    torch's `parametrizations.orthogonal` builds and solves n x n systems, or goes through the columns one by one. Here,
+    inputs meet X first and L^-1 then (or the other way round where the layer widens), so that the weight is never
+    built: a step of training makes half as many products of the size of X.
 
     Parameters
     ----------
-    orthogonal_map : {"cholesky", "cayley", "matrix_exp", "householder"}
-        Map from free parameters to orthogonal weights, computed at every call. All except cholesky are those of
-        `torch.nn.utils.parametrizations.orthogonal`. All can represent the same networks; they differ in speed.
+    inputs, outputs : int
     """
-    layer = nn.Linear(inputs, outputs, bias=False)
-    nn.init.orthogonal_(layer.weight)
-    if orthogonal_map == "cholesky":
-        parametrize.register_parametrization(layer, "weight", Cholesky())
-    else:
-        parametrizations.orthogonal(layer, orthogonal_map=orthogonal_map)
-    return layer
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.inputs, self.outputs = inputs, outputs
+        # From a linear layer, whose random numbers seeds have always given.
+        drawn = nn.Linear(inputs, outputs, bias=False).weight
+        nn.init.orthogonal_(drawn)
+        self.free = nn.Parameter(drawn.detach().T.contiguous() if outputs > inputs else drawn.detach())
+
+    def extra_repr(self) -> str:
+        return f"{self.inputs}, {self.outputs}"
+
+    @property
+    def weight(self) -> Tensor:
+        """The orthogonal weight, shape (outputs, inputs)."""
+        factor = self.inverse() @ self.free
+        return factor.T if self.outputs > self.inputs else factor
+
+    def inverse(self) -> Tensor:
+        """L^-1, shape (k, k)."""
+        # The gradient of X X^T is (G + G^T) X. As written here it costs one product of that size instead of two.
+        half = self.free @ self.free.detach().T
+        lower, failed = torch.linalg.cholesky_ex(half + half.T - half.detach())
+        # A failure becomes NaN, and the trainer reports it.
+        lower = torch.where(failed == 0, lower, math.nan)
+        identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+        inverse: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False)
+        return inverse
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.outputs > self.inputs:
+            return x @ self.inverse() @ self.free
+        return x @ self.free.T @ self.inverse().T
 
 
 @dataclass(frozen=True)
@@ -76,20 +81,15 @@ class Orthogonal:
         with a narrower layer would lose directions.
     leak : float
         alpha: 0 for ReLU, 1 for linear networks.
-    orthogonal_map : {"cholesky", "cayley", "matrix_exp", "householder"}
-        See `orthogonal_linear`.
     """
 
     features: int = 784
     widths: tuple[int, ...] = (128, 32)
     leak: float = 0.5
-    orthogonal_map: str = "cholesky"
 
     def __post_init__(self) -> None:
         if not 0 <= self.leak <= 1:
             raise InputError(f"leak is {self.leak}, but a number from 0 (ReLU) to 1 (linear) is expected.")
-        if self.orthogonal_map not in MAPS:
-            raise InputError(f"There is no orthogonal_map {self.orthogonal_map!r}; choose one of {', '.join(MAPS)}.")
 
     @property
     def bound(self) -> float:
@@ -110,5 +110,5 @@ class Orthogonal:
             )
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):
-            layers += [orthogonal_linear(before, after, self.orthogonal_map), nn.LeakyReLU(self.leak)]
+            layers += [OrthogonalLinear(before, after), nn.LeakyReLU(self.leak)]
         return nn.Sequential(*layers[:-1])

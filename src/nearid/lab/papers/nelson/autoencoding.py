@@ -82,7 +82,9 @@ class Parameters(Checked):
     schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     judged: int = parameter(5000, "images drawn anew for the scores", least=100, smoke=100, paper=10_000)
     dci_rows: int = parameter(2000, "of which for DCI; 0 leaves it out", least=0, smoke=40, paper=10_000)
-    admitted: float = parameter(0.9, "share of the pixels' variance that a selected setting explains", smoke=0.0)
+    admitted: float = parameter(
+        0.9, "share of the pixels' variance that a selected setting explains", least=0, most=1, smoke=0.0
+    )
     whiten: bool = parameter(False, "whether ICA whitens; the protocol does not")
     clip: float = parameter(1.0, "size that every coordinate of the gradients is cut to", positive=True)
     looks: int = parameter(10, "times that models are looked at during training", least=1, smoke=2)

@@ -30,7 +30,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.papers.common.images import stored_names
 from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.autoencoding import Parameters, cell
-from nearid.show.figures import Figure, HeatMap, Pictures, Scatter
+from nearid.show.figures import Curve, Figure, HeatMap, Lines, Pictures
 
 TITLES = {
     "ae": "AE",
@@ -221,29 +221,44 @@ def selected(
     return max((found for found in scored if found[0] >= enough), key=lambda found: found[1])[2]
 
 
-def by_seed(
+def by_image(
     result: ExperimentResult, model: str, column: str = "infom", threshold: float | None = None
-) -> tuple[dict[int, float], str]:
-    """A score by seed, averaged over the sources of images, each judged by what other seeds select; and what that is.
+) -> tuple[dict[tuple[str, int], float], str]:
+    """A score by source and seed, each judged by the setting and step that other seeds select; and what these are.
 
     Without a value wherever a source has none, and where there is no other seed.
     """
     threshold = result.parameters.admitted if threshold is None else threshold
-    found: dict[int, float] = {}
+    found: dict[tuple[str, int], float] = {}
     titles: dict[str, None] = {}
     for seed in result.seeds:
         others = [s for s in result.seeds if s != seed]
-        values = []
         for source in result.parameters.sources:
             choice = selected(result, source, model, column, others, threshold) if others else None
             own = {} if choice is None else _curves(result, choice.row, f"look_{column}")
-            if choice is None or len(own.get(seed, ())) <= choice.step:
-                break
-            values.append(own[seed][choice.step])
-            titles[choice.row.title] = None
-        else:
-            found[seed] = float(np.mean(values))
+            if choice is not None and len(own.get(seed, ())) > choice.step:
+                found[source, seed] = own[seed][choice.step]
+                titles[choice.row.title] = None
     return found, "; ".join(titles)
+
+
+def _over_images(scores: Mapping[tuple[str, int], float], result: ExperimentResult) -> dict[int, float]:
+    """Means over the sources, of the seeds that have all of them."""
+    sources = result.parameters.sources
+    return {
+        seed: float(np.mean([scores[source, seed] for source in sources]))
+        for seed in result.seeds
+        if all((source, seed) in scores for source in sources)
+    }
+
+
+def by_seed(
+    result: ExperimentResult, model: str, column: str = "infom", threshold: float | None = None
+) -> tuple[dict[int, float], str]:
+    """The scores of `by_image` by seed, means over the sources of images."""
+    found, titles = by_image(result, model, column, threshold)
+    means = _over_images(found, result)
+    return means, titles if means else ""
 
 
 def _gain(result: ExperimentResult) -> Outcome:
@@ -288,6 +303,55 @@ def _best(result: ExperimentResult) -> Outcome:
     return replace(decided, sentence=f"{decided.sentence} {said}")
 
 
+def at_the_end(result: ExperimentResult, model: str, column: str, by: str) -> dict[tuple[str, int], float]:
+    """A score at the end of training by source and seed, of the setting that the other seeds select by a column.
+
+    Only InfoM was stored during training, so other scores are those of its end.
+    """
+    found = {}
+    for source in result.parameters.sources:
+        for seed in result.seeds:
+            others = [s for s in result.seeds if s != seed]
+            choice = selected(result, source, model, by, others, result.parameters.admitted) if others else None
+            value = None if choice is None else result.scores(choice.row.key, column).get(seed)
+            if value is not None:
+                found[source, seed] = value
+    return found
+
+
+def _above(score: str, higher: tuple[str, bool], lower: tuple[str, bool]) -> Test:
+    """Whether a model has more of a score than another, mean over images; each is a model, and whether ICA follows."""
+
+    def test(result: ExperimentResult) -> Outcome:
+        means, names = [], []
+        for model, unmixed in (higher, lower):
+            after = "_ica" if unmixed else ""
+            means.append(_over_images(at_the_end(result, model, f"{score.lower()}{after}", f"infom{after}"), result))
+            names.append(f"{TITLES[model]}{' + ICA' if unmixed else ''}")
+        margin = Estimate.over([means[0][seed] - means[1][seed] for seed in means[0] if seed in means[1]])
+        rows_ = [row.key for row in result.every_row if row.changes["model"] in (higher[0], lower[0])]
+        label = f"{score} of {names[0]} minus that of {names[1]}, mean over images"
+        return decide(result, rows_, margin, 0.0, label, above=True, strict=True)
+
+    return test
+
+
+def _mostly(result: ExperimentResult) -> Outcome:
+    """Whether AE + ICA has more InfoM in more than half of the comparisons with a specialised model on one source."""
+    ours, _ = by_image(result, "ae", "infom_ica")
+    theirs = [by_image(result, model)[0] for model in SPECIALISED]
+    shares = []
+    for seed in result.seeds:
+        pairs = [(ours.get((s, seed)), each.get((s, seed))) for s in result.parameters.sources for each in theirs]
+        known = [a > b for a, b in pairs if a is not None and b is not None]
+        if len(known) == len(pairs):
+            shares.append(float(np.mean(known)))
+    rows_ = [row.key for row in result.every_row if row.changes["model"] in ("ae", *SPECIALISED)]
+    label = "The share of comparisons in which AE + ICA has more InfoM"
+    column = Column("share", label, least=0, most=1)
+    return decide(result, rows_, Estimate.over(shares), 0.5, label, above=True, column=column, strict=True)
+
+
 def _with_selected(
     result: ExperimentResult,
     models: Sequence[str],
@@ -323,19 +387,31 @@ def _obvious(result: ExperimentResult) -> Outcome:
     return all_of(*tests)(result)
 
 
-def figures(result: ExperimentResult) -> list[Figure]:
-    """The ranking by threshold, and of the selected setting of each model at its first seed: information, images."""
-    slots: list[Figure] = []
+def ranking_figure(result: ExperimentResult) -> Figure | None:
+    """InfoM of each model by the share of the pixels' variance that its setting must explain."""
     ranked = ranking(result)
     names = list(dict.fromkeys(name for means in ranked.values() for name in means))
-    if names:
-        curves = {
-            name: ([t for t in ranked if name in ranked[t]], [m[name] for m in ranked.values() if name in m])
-            for name in names
-        }
-        said = "Mean InfoM over images and seeds; each seed is judged by the setting and step that the others select."
-        axis = "share of the pixels' variance that a setting must explain"
-        slots.append(Scatter("Ranking by threshold of reconstruction", said, axis, "InfoM", curves, {}))
+    curves = {
+        name: Curve(
+            [t for t in ranked if name in ranked[t]], [m[name] for m in ranked.values() if name in m], markers=True
+        )
+        for name in names
+    }
+    if not curves:
+        return None
+    return Lines(
+        "disentanglement: ranking by threshold of reconstruction",
+        "Mean InfoM over images and seeds. Each seed is judged by the setting and step that the others select.",
+        "share of the pixels' variance that a setting must explain",
+        "InfoM",
+        curves,
+        wide=True,
+    )
+
+
+def figures(result: ExperimentResult) -> list[Figure]:
+    """The ranking by threshold, and of the selected setting of each model at its first seed: information, images."""
+    slots: list[Figure] = [drawn for drawn in (ranking_figure(result),) if drawn is not None]
     for source in result.parameters.sources:
         for model in TITLES:
             column = "infom_ica" if model == "ae" else "infom"
@@ -383,7 +459,7 @@ DISENTANGLEMENT = Experiment(
     name="disentanglement",
     paper=NELSON,
     shows="Table 2",
-    section=sections.DISENTANGLEMENT,
+    section=replace(sections.DISENTANGLEMENT, figure=ranking_figure),
     about="ICA turns the latents of a plain autoencoder so that each informs of one factor, better than models that "
     "were made to disentangle.",
     defaults=Parameters(),
@@ -426,6 +502,37 @@ DISENTANGLEMENT = Experiment(
             "Idle latents are obvious from the decoder's Jacobian: its singular values fall by a factor of at least "
             f"{OBVIOUS:g} between active and idle directions, more than within the active ones (A.7.3).",
             _obvious,
+        ),
+        Claim(
+            "AE + ICA is better in InfoM most of the time: in more than half of the comparisons with a specialised "
+            "model on one kind of images.",
+            _mostly,
+            late=True,
+        ),
+        Claim(
+            "AE + ICA is better than every specialised model in InfoE, too (Table 2; mean over images, at the end of "
+            "training).",
+            all_of(*(_above("InfoE", ("ae", True), (model, False)) for model in SPECIALISED)),
+            late=True,
+        ),
+        Claim(
+            "ICA raises the InfoC of the autoencoder (Table 2; mean over images, at the end of training).",
+            _above("InfoC", ("ae", True), ("ae", False)),
+            late=True,
+        ),
+        Claim(
+            "In InfoC, AE + ICA is above BioAE and below beta-VAE and beta-TCVAE (Table 2; mean over images, at the "
+            "end of training).",
+            all_of(
+                _above("InfoC", ("ae", True), ("bioae", False)),
+                *(_above("InfoC", (model, False), ("ae", True)) for model in ("beta-vae", "beta-tcvae")),
+            ),
+            late=True,
+        ),
+        Claim(
+            "ICA raises the InfoE of the autoencoder (Table 2; mean over images, at the end of training).",
+            _above("InfoE", ("ae", True), ("ae", False)),
+            late=True,
         ),
     ),
     curves=(

@@ -44,8 +44,8 @@ class Parameters(Checked):
 
     model: str = parameter("ae", "ae, or pca: principal components", choices=MODELS)
     latents: int = parameter(3, "latents, by default as many as factors", least=1)
-    side: int = parameter(32, "height and width of the pictures", smoke=16)
-    decay: float = parameter(0.1, "weight decay")
+    side: int = parameter(32, "height and width of the pictures", multiple=16, smoke=16)
+    decay: float = parameter(0.1, "weight decay", least=0)
     steps: int = parameter(3000, "steps of AdamW", least=1, smoke=6, paper=20_000)
     batch: int = parameter(64, "pictures in each step", least=2, smoke=16)
     rate: float = parameter(1e-3, "learning rate, which falls to 0", positive=True)
@@ -179,7 +179,9 @@ FACES = Experiment(
     section=sections.FACES,
     about="An autoencoder and ICA, told nothing but pictures of a face, are asked for its pose and light.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 5 minutes on 2 idle cores", 5), paper=("an hour on 2 cores (estimated)", 10)),
+    presets=presets(
+        cpu=("about 10 minutes on 2 idle cores (estimated)", 10), paper=("an hour on 2 cores (estimated)", 10)
+    ),
     columns=(
         Column("r2", "R2 of a linear map", most=1),
         Column("mcc", "MCC", least=-1, most=1),

@@ -173,7 +173,8 @@ def error_plot(
     if curve is not None:
         at = np.linspace(1, 1.02 * max(max(a, default=1.0) for a, _ in points.values()), 100)
         c = curve.constant
-        told = f"{c.value:.3g} [{c.low:.3g}, {c.high:.3g}] √(L² - 1), R² {curve.r2:.2f}"
+        # Without spaces, at which a legend would break it.
+        told = f"{c.value:.3g} [{c.low:.3g}, {c.high:.3g}] √(L²−1), R² {curve.r2:.2f}"
         curves[f"fitted: {told}"] = at.round(5).tolist(), curve.at(at).round(5).tolist()
     return Scatter(title, caption, x[1], y[1], points, curves)
 

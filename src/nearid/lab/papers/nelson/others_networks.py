@@ -46,10 +46,20 @@ from nearid.lab.data.ensembles import Ensemble, load_ensembles
 from nearid.lab.framework.claims import Claim, Outcome, Test, all_of, decide
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.scoreboard import NAME, dots
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.jackknife import jackknife
 from nearid.lab.papers.nelson import sections
-from nearid.lab.papers.nelson.pair_errors import CLEARLY, COLUMNS, ORDER, compared, project_above_noise, scores
+from nearid.lab.papers.nelson.pair_errors import (
+    CLEARLY,
+    COLUMNS,
+    LEAST,
+    MOST,
+    ORDER,
+    compared,
+    project_above_noise,
+    scores,
+)
 from nearid.moments import Floats
 from nearid.show.figures import Dots, Figure, Scatter
 
@@ -58,8 +68,7 @@ ANI_ROWS = ("ani-h", "ani-c")
 SILERO_ROWS = ("silero-h", "silero-c")
 TUNED = {"ani-h": "ani-h-tuned", "ani-c": "ani-c-tuned"}
 CEBRA_ROWS = {"cebra-3": "cebra-3-shuffled", "cebra-8": "cebra-8-shuffled"}
-# The published range of ICA's efficiency (%).
-LEAST, MOST = 25.0, 59.0
+OVER_NETWORKS = "Means over pairs; bars: 95% interval over networks (jackknife)."
 # What fewer directions must add to a correlation.
 GAIN = 0.05
 # Ways to a basis whose columns are matched.
@@ -70,6 +79,8 @@ BASES = {
     "above_whitened": "ICA, directions above noise",
     "not_whitened": "ICA without whitening",
 }
+# The ways that the page of results shows.
+CORRELATIONS = ("units", "all_whitened", "above_whitened", "not_whitened")
 PAIRS = ("all", "tuned", "informed", "shuffled")
 SILERO_NOTE = "three trainings of one graph, released one after the other; that none continues another is not known."
 CEBRA_NOTE = (
@@ -361,7 +372,9 @@ def _title(result: ExperimentResult, row: str) -> str:
 
 def _of_networks(outcome: Outcome) -> Outcome:
     """The outcome, whose interval is over networks, not seeds."""
-    return replace(outcome, sentence=outcome.sentence.replace("seed", "network"))
+    words = {name: getattr(outcome, name).replace("seed", "network") for name in ("sentence", "figure")}
+    # How many networks would decide does not follow from a jackknife over pairs.
+    return replace(outcome, **words, enough=0)
 
 
 def in_order(rows: Sequence[str], names: Sequence[str], where: str = "") -> Test:
@@ -416,20 +429,19 @@ def figures(result: ExperimentResult) -> list[Figure]:
         return []
     titles = [row.title for row in there]
 
-    def dots(keys: Mapping[str, str]) -> dict[str, list[Estimate]]:
+    def by_row(keys: Mapping[str, str]) -> dict[str, list[Estimate]]:
         return {title: [_of_pairs(result, row.key, key) for row in there] for key, title in keys.items()}
 
-    over = "Means over pairs; bars: 95% interval over networks (jackknife)."
     errors = {key: key for key in ORDER}
     told = {row.title: result.of_row(row.key)[0].data["views"]["told"] for row in there}
     return [
-        Dots("Errors held out", over, "mean error / diameter of the target", titles, dots(errors)),
+        Dots("Errors held out", OVER_NETWORKS, "mean error / diameter of the target", titles, by_row(errors)),
         Dots(
             "Correlation of matched columns, held out",
-            over,
+            OVER_NETWORKS,
             "mean correlation",
             titles,
-            dots({**BASES, "components": "ICA as compare does it"}),
+            by_row({**BASES, "components": "ICA as compare does it"}),
         ),
         Scatter(
             "What another run tells of each principal direction",
@@ -441,6 +453,22 @@ def figures(result: ExperimentResult) -> list[Figure]:
             {},
         ),
     ]
+
+
+def correlation_figure(result: ExperimentResult) -> Figure | None:
+    """Correlations of matched columns, with intervals over networks; of results without pairs, means alone."""
+    there = [row for row in result.rows if result.of_row(row.key)]
+    if not there or any("pairs" not in f.data.get("views", {}) for f in result.cells):
+        return dots(result, CORRELATIONS, [row.key for row in there])
+    groups = {BASES[key]: [_of_pairs(result, row.key, key).within(-1, 1) for row in there] for key in CORRELATIONS}
+    return Dots(
+        "others-networks: correlation of matched columns",
+        OVER_NETWORKS,
+        "mean correlation, held out",
+        [row.title for row in there],
+        groups,
+        name_width=NAME,
+    )
 
 
 def _of_pairs(result: ExperimentResult, row: str, key: str) -> Estimate:
@@ -498,7 +526,7 @@ CLAIMS = (
     ),
     Claim(
         "Finding, not in the paper: whitening and ICA of all directions do harm to ANI networks and their fine-tunes; "
-        "matched components correlate less than matched units, held out (added after the first cells of a run).",
+        "matched components correlate less than matched units, held out.",
         all_of(
             *(
                 of_row(row, difference("units", "all_whitened"), 0.0, "The correlation of units minus components")
@@ -506,10 +534,11 @@ CLAIMS = (
             )
         ),
         added=True,
+        late=True,
     ),
     Claim(
         "Finding: within the directions above noise matched components correlate more than those of all directions, by "
-        f"{GAIN:g} or more (added after the first cells of a run).",
+        f"{GAIN:g} or more.",
         all_of(
             *(
                 of_row(row, difference("above_whitened", "all_whitened"), GAIN, "Above noise minus all directions")
@@ -517,14 +546,16 @@ CLAIMS = (
             )
         ),
         added=True,
+        late=True,
     ),
     Claim(
         "Finding: fine-tunes keep the units of their network, so that ICA has a larger error than matching units, held "
-        "out (added after the first cells of a run).",
+        "out.",
         all_of(
             *(of_row(row, difference("ica", "permutation"), 0.0, "ICA minus permutation") for row in TUNED.values())
         ),
         added=True,
+        late=True,
     ),
 )
 
@@ -558,6 +589,7 @@ OTHERS_NETWORKS = Experiment(
     requires={},
     datasets=lambda p: () if p.ensemble == "own" else (p.ensemble,),
     ready=ready,
-    section=sections.OTHERS_NETWORKS,
+    section=replace(sections.OTHERS_NETWORKS, figure=correlation_figure),
     seeds_draw="folds and starts of ICA",
+    kept=("pairs",),
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.base.estimate import Estimate
-from nearid.lab.framework.claims import Outcome, Status, Test, all_of, at_least, exceeds
+from nearid.lab.framework.claims import Outcome, Status, Test, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import Column
 from nearid.lab.framework.result import ExperimentResult
 from nearid.moments import Floats
@@ -31,6 +31,8 @@ CLEARLY = 0.003
 PUBLISHED_ORDER = f"permutation > ICA > rigid > linear, each by {CLEARLY:g} or more"
 # Columns of the correlations that are drawn.
 SHOWN = 32
+# The published range of ICA's efficiency (%).
+LEAST, MOST = 25.0, 59.0
 COLUMNS = (
     Column("permutation_in", "permutation, in sample", least=0),
     Column("ica_in", "ICA, in sample", least=0),
@@ -122,6 +124,14 @@ def in_order(rows: Sequence[str], columns: Sequence[str]) -> Test:
 def published_order(rows: Sequence[str]) -> Test:
     """Whether errors in sample have the published order, in each row."""
     return in_order(rows, [f"{name}_in" for name in ORDER])
+
+
+def published_efficiency(rows: Sequence[str]) -> Test:
+    """Whether ICA's efficiency in sample is in the published range, in each row."""
+    return all_of(
+        *(at_least(row, "efficiency_in", LEAST) for row in rows),
+        *(at_most(row, "efficiency_in", MOST) for row in rows),
+    )
 
 
 def gains(row: str, within: str = "") -> Test:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.lab.framework.claims import Claim, all_of, exceeds
+from nearid.lab.framework.claims import Claim, all_of, at_most, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
@@ -34,6 +34,8 @@ from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.pair_errors import (
     CLEARLY,
     COLUMNS,
+    LEAST,
+    MOST,
     ORDER,
     PUBLISHED_ORDER,
     compared,
@@ -42,6 +44,7 @@ from nearid.lab.papers.nelson.pair_errors import (
     error_views,
     gains,
     in_order,
+    published_efficiency,
     published_order,
     scores,
 )
@@ -85,6 +88,8 @@ PUBLISHED: Mapping[str, tuple[str, tuple[float, ...], str]] = {
         "what the classifier reads in two runs (nearid extract with --layers avgpool or the like)",
     ),
 }
+# Published errors of ResNets that claims compare with.
+RESNET = {"rigid": PUBLISHED["resnet18"][1][1], "linear": PUBLISHED["resnet18"][1][2]}
 SCORES = ("permutation_in", "rigid_in", "linear_in", "ica_in", "efficiency_in")
 
 
@@ -180,6 +185,24 @@ CLAIMS = (
         published_order(keys(ALIKE)),
     ),
     Claim("ResNets of different depth have the published order of errors, in sample.", published_order(keys(DEPTHS))),
+    Claim(
+        f"For fully trained ResNets of one architecture ICA's efficiency is in the published range, {LEAST:g} to "
+        f"{MOST:g}%, in sample.",
+        published_efficiency(keys(ALIKE)),
+        late=True,
+    ),
+    Claim(
+        f"So it is for ResNets of different depth ({LEAST:g} to {MOST:g}%, in sample).",
+        published_efficiency(keys(DEPTHS)),
+        late=True,
+    ),
+    Claim(
+        "Rigid and linear errors of ResNets of one architecture are no larger than the published ones of ResNets (at "
+        f"most {RESNET['rigid']:g} and {RESNET['linear']:g} of the diameter, in sample).",
+        all_of(*(at_most(row, f"{name}_in", most) for row in keys(ALIKE) for name, most in RESNET.items())),
+        added=True,
+        late=True,
+    ),
     Claim(
         "Held out, permutation > rigid > linear holds of all these pairs.",
         in_order(keys((*ALIKE, *DEPTHS)), [name for name in ORDER if name != "ica"]),

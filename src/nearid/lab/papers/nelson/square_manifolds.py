@@ -41,10 +41,14 @@ class Parameters(Checked):
 
     manifold: str = parameter("xyr", "what varies: x, xy, xr or xyr; rows set it", choices=tuple(MANIFOLDS))
     rescaled: bool = parameter(True, "whether the half-side counts in units of 1 / sqrt(2); rows set it")
-    side: int = parameter(256, "pixels of a side of the finest images; of others in some rows", smoke=64, paper=512)
+    side: int = parameter(
+        256, "pixels of a side of the finest images; of others in some rows", least=8, smoke=64, paper=512
+    )
     blur: float = parameter(1.0, "deviation of the blur, in pixels", positive=True)
-    smallest: float = parameter(0.2, "smallest half-side, in a frame [-1, 1]^2")
-    largest: float = parameter(0.4, "largest half-side; where it does not vary, the mean of both")
+    smallest: float = parameter(0.2, "smallest half-side, in a frame [-1, 1]^2", positive=True)
+    largest: float = parameter(
+        0.4, "largest half-side; where it does not vary, the mean of both", least=lambda p: p.smallest, most=1
+    )
     points: int = parameter(200, "random places and sizes of the square", least=2, smoke=16, paper=500)
 
 

@@ -37,6 +37,8 @@ from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.near_isometry import ORDERED, ordered_within
 from nearid.lab.papers.nelson.pair_errors import (
     COLUMNS,
+    LEAST,
+    MOST,
     ORDER,
     PUBLISHED_ORDER,
     compared,
@@ -46,6 +48,7 @@ from nearid.lab.papers.nelson.pair_errors import (
     gains,
     in_order,
     project_above_noise,
+    published_efficiency,
     published_order,
     scores,
 )
@@ -200,6 +203,14 @@ TRAINED_PAIRS = Experiment(
     claims=(
         Claim(f"GPTs have the published order of errors, in sample: {PUBLISHED_ORDER}.", published_order(["gpt"])),
         Claim("Masked autoencoders have the published order of errors, in sample.", published_order(["mae"])),
+        *(
+            Claim(
+                f"ICA's efficiency for {name} is in the published range, {LEAST:g} to {MOST:g}%, in sample.",
+                published_efficiency([row]),
+                late=True,
+            )
+            for row, name in (("gpt", "GPTs"), ("mae", "masked autoencoders"))
+        ),
         Claim(
             "Held out, permutation > rigid > linear holds of both.",
             in_order(KINDS, [name for name in ORDER if name != "ica"]),

@@ -56,6 +56,8 @@ FAMILIES: dict[str, type[Noise]] = {"laplace": Laplace, "normal": Normal}
 # Parameters of the process; their defaults are those of the paper.
 PROCESS = ("d", "classes", "instances", "kappa", "conditional", "scale", "projected", "noise", "layers", "draws")
 LABELS = ("classes", "instances")
+# Far more than the 100,000 of the paper, and few enough to be held in memory.
+MOST_INSTANCES = 10_000_000
 # Rows of which the covariance is brought to the identity.
 WHITENED = 20_000
 # Held-out rows and coordinates in the scatter plots.
@@ -68,7 +70,9 @@ class Parameters(Checked):
 
     d: int = parameter(5, "latents, observations and features", least=2, smoke=3)
     classes: int = parameter(100, "classes |C|, their vectors uniform on the sphere", least=2, smoke=50)
-    instances: int = parameter(1000, "instances N; instance i has class i mod C", least=lambda p: p.classes, smoke=100)
+    instances: int = parameter(
+        1000, "instances N; instance i has class i mod C", least=lambda p: p.classes, most=MOST_INSTANCES, smoke=100
+    )
     kappa: float = parameter(10.0, "concentration of the latents about their class vector", positive=True)
     conditional: str = parameter("vmf", "law of the latents", choices=("vmf", *FAMILIES))
     scale: float = parameter(0.0, "scale of a conditional that is not vMF; 0 for that of vMF's spread", least=0)

@@ -38,15 +38,18 @@ from zipfile import BadZipFile
 import numpy as np
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.base.files import local_path
 from nearid.lab.data.registry import VARIABLE, dataset, locate
-from nearid.lab.framework.claims import Claim, Test, all_of, exceeds, for_parameters
+from nearid.lab.framework.claims import Claim, Test, all_of, at_least, exceeds, for_parameters
 from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.scoreboard import NAME
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.reizinger import sections
 from nearid.moments import Floats
-from nearid.show.figures import Figure, HeatMap
+from nearid.show.figures import Dots, Figure, HeatMap
+from nearid.show.view import counted
 
 # Where the features are, below the folder of the data sets.
 PLACE = Path("ensembles", "imagenet_factors.npz")
@@ -203,6 +206,13 @@ def _above(kind: str, baseline: str) -> Test:
     return for_parameters(made)
 
 
+def _known(features: Sequence[str], factors: Mapping[str, Sequence[str]]) -> Test:
+    """Whether factors, by the kind of images, decode from features better than their mean would."""
+    return all_of(
+        *(at_least(f"{kind}-{one}", f, 0.0) for one in features for kind, names in factors.items() for f in names)
+    )
+
+
 def _agree(p: Parameters) -> Test:
     """Whether the first two trained networks decode each factor about equally well."""
     first, second = p.networks[:2]
@@ -241,10 +251,27 @@ def figures(result: ExperimentResult) -> list[Figure]:
     return drawn
 
 
-def coil_figure(result: ExperimentResult) -> Figure | None:
-    """What is decoded of COIL-20, where that was run."""
-    drawn = {figure.title.partition(":")[0]: figure for figure in figures(result)}
-    return drawn.get(TITLES["coil"])
+def factor_figure(result: ExperimentResult) -> Figure | None:
+    """What is decoded of each factor from each kind of features, as far as it was run."""
+    p, ran = result.parameters, {row.key for row in result.rows if result.of_row(row.key)}
+    factors = [(kind, name) for kind, (_, names, _) in KINDS.items() for name in names]
+    factors = [(kind, name) for kind, name in factors if any(key.startswith(f"{kind}-") for key in ran)]
+    groups: dict[str, list[Estimate | None]] = {
+        _title(p, network): [
+            result.estimate(f"{kind}-{network}", name) if f"{kind}-{network}" in ran else None for kind, name in factors
+        ]
+        for network in (*p.networks, p.untrained, PIXELS)
+    }
+    if not factors:
+        return None
+    return Dots(
+        "imagenet-factors: factors that are linear in the features",
+        f"Held-out R2 of a ridge regression, mean over {counted(len(result.seeds), 'seed')} that draw folds.",
+        "R2, held out",
+        [f"{TITLES[kind]}: {name}" for kind, name in factors],
+        groups,
+        name_width=NAME,
+    )
 
 
 def _claims() -> Sequence[Claim]:
@@ -260,6 +287,17 @@ def _claims() -> Sequence[Claim]:
             _above("coil", "untrained"),
         ),
         Claim(f"COIL-20: they decode better than from pixels ({margin}).", _above("coil", PIXELS)),
+        Claim(
+            "Factors decode above chance from trained networks (faces and COIL-20, R2 above 0).",
+            for_parameters(lambda p: _known(p.networks, {kind: KINDS[kind][1] for kind in ("faces", "coil")})),
+            late=True,
+        ),
+        Claim(
+            "The light decodes even from pixels and from the untrained network (faces, R2 above 0; in the paper "
+            "the factors brighter and darker do).",
+            for_parameters(lambda p: _known((p.untrained, PIXELS), {"faces": ("light",)})),
+            late=True,
+        ),
         Claim(
             f"COIL-20, whole objects held out: pose decodes better than from the untrained network ({margin}).",
             _above("coil-objects", "untrained"),
@@ -288,7 +326,7 @@ IMAGENET_FACTORS = Experiment(
     name="imagenet-factors",
     paper=REIZINGER,
     shows="Like ImageNet-X",
-    section=replace(sections.IMAGENET_FACTORS, figure=coil_figure),
+    section=replace(sections.IMAGENET_FACTORS, figure=factor_figure),
     seeds_draw="folds",
     about="Features of networks that were trained on the classes of ImageNet decode pose, light and object of other "
     "images linearly. Needs a file of features, and the data sets faces and coil20.",

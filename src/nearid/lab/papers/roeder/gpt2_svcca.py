@@ -80,6 +80,8 @@ AXES = ("layers before the last", "SVCCA")
 # What training must add to the agreement of the last layer to be seen at once, and the share of its variance that a
 # linear map must carry over: all but a fifth.
 CLEARLY, CARRIED = 0.1, 0.8
+# What counts as a mean correlation that approaches 1, at the usual k.
+APPROACHES = 0.9
 
 # Numbers of components in the paper, and what its figure shows at the first of them.
 PUBLISHED_KS, READ_OFF = (16, 64, 256, 768), (0.92, 0.81, 0.73, 0.57)
@@ -348,12 +350,18 @@ EARLIER = f"those 4, 8 and 12 layers before (k = {MODERATE})"
 CLAIMS = (
     Claim(f"Models of several widths: the last hidden state agrees more than {EARLIER}.", _last_leads("widths")),
     Claim("So it does in models of one width.", _last_leads("same"), added=True),
-    Claim(f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).", _later_lead(8), added=True),
-    Claim("It agrees more than 12 before, the embedding.", _later_lead(12), added=True),
+    Claim(
+        f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).",
+        _later_lead(8),
+        added=True,
+        late=True,
+    ),
+    Claim("It agrees more than 12 before, the embedding.", _later_lead(12), added=True, late=True),
     Claim(
         f"Training adds more to the agreement of the last hidden state than to {EARLIER}.",
         all_of(*(_signed(row, {0: 1.0, back: -1.0}, gain=True) for row in TRAINED for back in BACK[1:])),
         added=True,
+        late=True,
     ),
     Claim(
         f"Training makes the last hidden state agree more than it does untrained (by {CLEARLY}).",
@@ -364,6 +372,17 @@ CLAIMS = (
         "A linear map carries the last hidden state of one run to that of another of the same width (held out, R2 at "
         f"least {CARRIED}).",
         at_least("same", "r2", CARRIED),
+    ),
+    Claim(
+        f"The mean canonical correlation of the last hidden states approaches 1 (at least {APPROACHES:g} at "
+        f"k = {MODERATE}; about {READ_OFF[0]:g} in the figure).",
+        at_least("widths", "back0", APPROACHES),
+        late=True,
+    ),
+    Claim(
+        "At the largest k the last hidden state is not the best (read off the figure): the one 4 before agrees more.",
+        exceeds(("widths", "most4"), ("widths", "most0")),
+        late=True,
     ),
     Claim(f"The pretrained GPT-2: the last hidden state agrees more than {EARLIER}.", _published_models),
 )

@@ -46,6 +46,11 @@ RADIAL: Section[Any] = Section(
     different="The paper's text leaves the network open. Bounded units and a head that starts at zero were chosen "
     "after trials in which the usual choices gave the opposite of the figure; two rows show these choices.",
     figure=lambda result: training(result, "cca"),
+    brief=(
+        "mean CCA of two runs; iterations to within 0.01 of its maximum",
+        "near 1; about 4000",
+        "{published:cca}; {published:iterations} (another network)",
+    ),
     unlike=lambda p: "another network",
 )
 
@@ -62,6 +67,23 @@ CPC: Section[Any] = Section(
     "each run has images of its own, and their claim, were added after trials had shown the reversal. Two of the five "
     "pairs were added after three had left the width undecided.",
     figure=lambda result: training(result, "cca_f"),
+    brief=(
+        "mean CCA of f: untrained, trained; 300 images, 10,000",
+        "rises with training and with images",
+        "{base:cca_f_start}, {base:cca_f}; {images-300:cca_f}, {base:cca_f}",
+    ),
+    reasons={
+        "CCA rises with the number of images, the same": "Runs of few images overfit them (held-out loss "
+        "{images-300:held_out} with 300, {base:held_out} with 10,000). That both runs see the same images explains a "
+        "part: with images of its own for each run CCA is {own-300:cca_f} instead of {images-300:cca_f}. In the last "
+        "fifth of training CCA of 10,000 images changes by {base:cca_f^}. For the rest no reason is known.",
+        "CCA rises with the number of images where": "In the last fifth of training CCA of 10,000 images changes by "
+        "{base:cca_f^}. No reason is known.",
+        "The linear map that the proof builds": "The proof takes runs of equal likelihood. The map from g inverts a "
+        "matrix with condition number {base:condition}, and its distance from the fitted map is {base:disagreement} of "
+        "that map's size.",
+        "CCA rises with width": "In the last fifth of training CCA changes by {width-512:cca_f^} at width 512.",
+    },
 )
 
 WORDS: Section[Any] = Section(
@@ -74,6 +96,16 @@ WORDS: Section[Any] = Section(
     "how the model is trained. A first recipe (Adam) gave .61 at seed 0 and was replaced after trials. The thresholds "
     "were chosen after trials with the first recipe and stayed.",
     figure=lambda result: training(result, "cca_f"),
+    brief=(
+        "mean CCA of contexts in the plane: untrained, trained",
+        "two clouds that overlap",
+        "{plane-untrained:cca_f}, {plane:cca_f}",
+    ),
+    reasons={
+        "In the plane two runs overlap": "The loss has several minima in the plane: some pairs agree nearly perfectly, "
+        "others do not.",
+        "Training brings runs nearer": "The loss has several minima in the plane.",
+    },
 )
 
 GPT2_SVCCA: Section[Any] = Section(
@@ -89,4 +121,15 @@ GPT2_SVCCA: Section[Any] = Section(
     "most to the last layer. The first two were one claim until all seeds had been seen. The threshold of R2 was "
     "chosen after trials of one pair.",
     figure=_by_layer,
+    brief=(
+        "SVCCA of the last layer, 4, 8 and 12 before it (k = 16)",
+        "about .92, .81, .73, .57",
+        "{widths:back0}, {widths:back4}, {widths:back8}, {widths:back12}",
+    ),
+    reasons={
+        "Models of several widths: the last": "The models are small and their training is short: in its last "
+        "fifth the held-out loss changes by {widths:held_out^}. For the order of the layers no reason is known.",
+        "The mean canonical correlation of the last": "The paper's models are far larger and were trained for far "
+        "longer. Here the held-out loss changes by {widths:held_out^} in the last fifth of training.",
+    },
 )

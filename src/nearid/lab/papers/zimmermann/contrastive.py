@@ -101,7 +101,7 @@ class Parameters(Checked):
     batch: int = parameter(1024, "fresh pairs in each step", least=2, smoke=64, paper=6144)
     rate: float = parameter(2e-3, "learning rate", positive=True, smoke=1e-2, paper=1e-4)
     schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
-    warmup: int = parameter(100, "steps over which the learning rate rises", smoke=5, paper=0)
+    warmup: int = parameter(100, "steps over which the learning rate rises", least=0, smoke=5, paper=0)
     held_out: int = parameter(4000, "fresh rows for the scores, by five folds", least=50, smoke=200)
     looks: int = parameter(20, "times that the scores are taken during training", least=1, smoke=2)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")

@@ -37,7 +37,7 @@ from nearid.lab.processes.noise import Laplace, Normal
 from nearid.lab.processes.pairs import PairProcess
 from nearid.lab.processes.spaces import Unbounded
 from nearid.moments import Floats
-from nearid.show.figures import Coordinates, Figure, Scatter
+from nearid.show.figures import CHANCE, Curve, Figure, Lines, Scatter
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -225,22 +225,24 @@ def figures(result: ExperimentResult) -> list[Figure]:
 
 def map_figure(result: ExperimentResult) -> Figure | None:
     """The map with the least loss at the first seed of each row, over the length of a latent."""
-    curves: dict[str, Coordinates] = {}
+    curves: dict[str, Curve] = {}
     for row in result.rows:
         for finished in result.of_row(row.key)[:1]:
             curve = finished.data.get("curves", {}).get("map")
             if curve is not None:
-                curves[row.title] = curve["x"], curve["y"]
+                curves[row.title] = Curve(curve["x"], curve["y"])
     if not curves:
         return None
-    return Scatter(
+    end = max(max(curve.x) for curve in curves.values())
+    curves["the best linear map"] = Curve([0.0, end], [0.0, end], colour=CHANCE, dash="dash")
+    return Lines(
         "The map with the least loss",
         "Length of a latent (of a coordinate for Laplace) and its length after the map, over the factor of the best "
-        "linear map; the first seed. A linear map is a straight line through the origin.",
+        "linear map; the first seed.",
         "length of a latent",
         "length after the map",
-        {},
         curves,
+        wide=True,
     )
 
 

@@ -63,7 +63,7 @@ class Parameters(Checked):
     side: int = parameter(48, "height and width of the masks", multiple=2 ** len(WIDTHS), paper=64)
     latents: int = parameter(10, "coordinates of a representation", least=1, quick=3)
     output: str = parameter("box", "where representations live: box or unbounded", choices=("box", "unbounded"))
-    exponent: float = parameter(1.0, "p of the distance L_p^p in the loss")
+    exponent: float = parameter(1.0, "p of the distance L_p^p in the loss", least=1)
     unit: float = parameter(0.2, "unit of distances: the temperature is unit^p", positive=True, paper=1.0)
     steps: int = parameter(1000, "steps of Adam", least=1, smoke=4, paper=300_000)
     batch: int = parameter(64, "pairs in each step", least=2, smoke=8, paper=32)
