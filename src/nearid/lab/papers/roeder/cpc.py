@@ -11,17 +11,13 @@ networks agree too, as random functions of the same patches: they are the baseli
 "Artificially limited data" can be read in two ways. Where both runs see the same few images they overfit to the same
 ones, which brings them nearer to each other; where each has images of its own they differ by what these happen to
 tell. Both are run. In trials that came before, the same few images gave more agreement than many, the opposite of
-the paper's figure; the rows with images of their own were added then. The paper compares runs that have converged,
-which those on many images have not in the cpu preset: with 4000 steps (one pair) the mean CCA of f is .57 on 10,000
-images and .61 on 300, where it is .51 and .56 with 800.
+the paper's figure; the rows with images of their own were added then. With 800 steps (preset quick) runs on many
+images had not converged, and few images gave more agreement in both readings.
 
 Mean CCA counts all 64 directions alike, also those in which a representation hardly varies, and which training leaves
 to chance. Agreement by variance counts them by their variance: the share of the variance of one run that a linear map
 of the other explains, held out, averaged over both directions. It stands beside every mean CCA. Its column and its
 claims were added after the results by mean CCA had been seen.
-
-The preset cpu has 4000 steps. The preset quick has 800, of which the stored result is until the longer one has been
-run; agreement by variance is not in it.
 
 The g of some patches are to f what the head is to a classifier's features: the proof builds the map between the f of
 two runs from their g alone. It stands beside the map fitted to features.
@@ -385,7 +381,7 @@ CPC = Experiment(
     "better the longer they are trained, the more images they see and the wider they are. Needs the data set cifar10.",
     defaults=Parameters(),
     presets=presets(
-        cpu=("about 50 minutes of one core (estimated)", 5),
+        cpu=("about 35 minutes of one core", 5),
         paper=("a day on a GPU (estimated), with all 50,000 training images", 5),
         quick=("about 10 minutes of one core", 5),
     ),
