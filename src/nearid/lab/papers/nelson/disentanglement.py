@@ -463,7 +463,7 @@ DISENTANGLEMENT = Experiment(
     about="ICA turns the latents of a plain autoencoder so that each informs of one factor, better than models that "
     "were made to disentangle.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 50 minutes on 2 idle cores (estimated)", 3), paper=("weeks on a GPU (estimated)", 3)),
+    presets=presets(cpu=("about an hour of one core", 3), paper=("weeks on a GPU (estimated)", 3)),
     columns=(
         Column("infom", "InfoM", 2, least=0, most=1),
         Column("infom_ica", "InfoM + ICA", 2, least=0, most=1),

@@ -201,7 +201,9 @@ DISENTANGLEMENT: Section[Any] = Section(
     measured="With a weight decay of 1, ICA raises the InfoM of the autoencoder on solids from "
     "{solids-ae-decay-1:infom} to {solids-ae-decay-1:infom_ica}, and hardly on sprites ({sprites-ae-decay-1:infom} to "
     "{sprites-ae-decay-1:infom_ica}). Of single settings, beta-TCVAE is better on solids "
-    "({solids-beta-tcvae-beta-10:infom}). Three seeds do not decide whether AE + ICA is better on average.",
+    "({solids-beta-tcvae-beta-10:infom}). Three seeds do not decide whether AE + ICA is better on average. No claim "
+    "speaks of VQ-VAE and QLAE: they reach {sprites-vq-vae-decay-0:infom} and {sprites-qlae-decay-0.1:infom} on "
+    "sprites, {solids-vq-vae-decay-0:infom} and {solids-qlae-decay-0.1:infom} on solids.",
     different="Images are rendered here (32 x 32, sprites and solids) instead of Shapes3D, MPI3D, Falcor3D and "
     "Isaac3D, and training takes thousands of steps instead of 200,000. Each model is judged by its best setting among "
     "those that explain 90% of the pixels' variance. Settings and steps are selected on other seeds than the one that "
