@@ -1,7 +1,7 @@
 """Mutual information of a continuous with a discrete variable by nearest neighbours (Ross 2014), by sorting alone.
 
-On a line, the k nearest of a class stand in a window of its sorted values, which only moves forward. The ball with that
-radius ends beside one end of the window, and before the next value of the class on the other side.
+On a line, the k nearest of a class stand in a window of its sorted values, which only moves forward. A table of cells
+of equal width tells how many of all values stand before each end of the ball, up to a few that are compared.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _each(ordered, codes, orders, k, psi, count_ties):  # type: ignore[no-untype
     values, kept = np.full(n + STEPS, np.inf), np.empty(n + STEPS)
     table, own_table = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
     labels = np.empty(n, np.int64)
-    work = np.empty(n + classes), np.empty(n, np.int64), np.empty(classes, np.int64)
+    work = np.empty(n + classes), np.empty(classes, np.int64)
     for j in range(variables):
         order = orders[j]
         values[:n] = ordered[j]
@@ -124,7 +124,7 @@ def _cell(value, low, scale, cells):  # type: ignore[no-untyped-def]
 def _ross(values, n, table, scale, labels, sizes, work, k, psi, count_ties):  # type: ignore[no-untyped-def]
     """The estimate from n sorted values without singleton classes, followed by infinities."""
     # Values class by class, each with an infinity behind them.
-    grouped, places, fill = work
+    grouped, fill = work
     start = 0
     for c in range(len(sizes)):
         fill[c] = start
