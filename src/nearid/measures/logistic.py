@@ -24,8 +24,9 @@ PENALISED: dict[str, Any] = {**STOPS["mean"], "maxiter": 1000}
 # A fit that starts at the coefficients for nearly the same rows. Only the spread of its loss, or of its ranks, is used.
 # Where the first fit had not converged, this one must not go on for long either.
 RESTARTED: dict[str, Any] = {"maxiter": 20, "gtol": 1e-3}
-# The same of a penalised fit. With more latents than rows it would stay near its start for 20 steps.
-PENALISED_RESTARTED: dict[str, Any] = {"maxiter": 100, "gtol": 3e-4}
+# The same of a penalised fit with fewer rows per column than below, which 20 steps would leave near its start.
+RESTARTED_WIDE: dict[str, Any] = {"maxiter": 100, "gtol": 3e-4}
+ROWS_PER_COLUMN = 10
 # One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
 WORST = -float(np.log(np.finfo(np.float64).eps))
 # Rows of a block: its scores for some ten classes stay in a core's cache.
@@ -107,7 +108,8 @@ def fit_penalised(design: Floats, codes: Codes, *, start: Floats | None = None) 
     # scikit-learn has one vector of coefficients for two classes. Two vectors of half its size have half its penalty.
     if codes.max() == 1:
         penalty *= 2
-    return _minimise(design, codes, np.full(n, 1 / n), penalty, PENALISED, start, PENALISED_RESTARTED)
+    restarted = RESTARTED if n >= ROWS_PER_COLUMN * d else RESTARTED_WIDE
+    return _minimise(design, codes, np.full(n, 1 / n), penalty, PENALISED, start, restarted)
 
 
 def _minimise(
