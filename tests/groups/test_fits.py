@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from nearid.groups.fits import (
     WIDE,
+    _rotate_and_drop,
     apply,
     assignment,
     correlation,
@@ -122,6 +123,21 @@ def test_rigid_drops_spare_coordinates_of_a_wider_source(rng):
     x = np.hstack([y, 0.01 * rng.normal(size=(400, 4))]) @ rotation(rng, 7)
     fitted = fit_rigid(PairMoments.of(x, y))
     np.testing.assert_allclose(apply(fitted, x), y, atol=0.01)
+
+
+@pytest.mark.parametrize(("n", "p"), [(400, 9), (20, 60)])
+def test_rigid_of_a_wider_source_is_where_its_bound_touches_the_error(rng, n, p):
+    """Of few rows the descent is made along the eigenvectors of the scatter; here the whole scatter judges its end."""
+    x = rng.normal(size=(n, p)) * np.linspace(1, 2, p)
+    y = x[:, :3] @ rotation(rng, 3) + 0.3 * rng.normal(size=(n, 3))
+    m = PairMoments.of(x, y)
+    (matrix,) = _rotate_and_drop([m], True, steps=3000, tol=0.0)
+    scale = np.linalg.norm(matrix) / np.sqrt(3)
+    frame = matrix / scale
+    np.testing.assert_allclose(frame.T @ frame, np.eye(3), atol=1e-9)
+    assert scale == pytest.approx(np.sum(frame * m.xy) / np.sum(frame * (m.xx @ frame)))
+    u, _, vt = np.linalg.svd(m.xy + scale * (np.linalg.eigvalsh(m.xx)[-1] * frame - m.xx @ frame), full_matrices=False)
+    np.testing.assert_allclose(u @ vt, frame, atol=1e-4)
 
 
 def test_permutation_recovers_signs_order_scale_and_shift(rng):

@@ -4,7 +4,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from nearid.base.errors import InputError
+from nearid.folds import assign
+from nearid.measures.factors import open_factors
 from nearid.measures.modularity import explicitness, modularity
+from nearid.measures.registry import Earlier, measures
 
 
 def codes_of(alerts):
@@ -88,3 +91,21 @@ def test_refused(rng, measure):
 def test_many_bins_of_few_rows_have_no_warning(rng):
     u = rng.normal(size=(30, 2))
     assert -1 <= explicitness(u, u).value <= 1
+
+
+def test_without_some_rows_no_fit_starts_at_coefficients_that_saw_its_test_rows(rng):
+    """Of noise with more latents than rows, a fit that has seen the rows it is judged on looks explicit."""
+    x, u = rng.normal(size=(120, 300)), open_factors(rng.integers(0, 3, size=(120, 2)))
+    declared = measures()["explicitness"]
+    kept = declared.of_loaded(x, u).kept
+    rows = np.flatnonzero(np.arange(120) % 10)
+    found = declared.of_loaded(x[rows], u.take(rows), earlier=Earlier(kept, rows, permuted=False))
+    z, fold = (x - x.mean(axis=0)) / x.std(axis=0), assign(120, 3, 0)
+    for factor, value in zip(u.items, found.per_factor, strict=True):
+        y, areas = factor.values, []
+        for k in range(3):
+            train, test = rows[fold[rows] != k], rows[fold[rows] == k]
+            shares = LogisticRegression(max_iter=1000, tol=1e-6).fit(z[train], y[train]).predict_proba(z[test])
+            areas += [roc_auc_score(y[test] == c, shares[:, int(c)]) for c in np.unique(y)]
+        assert value == pytest.approx(2 * np.mean(areas) - 1, abs=0.02)
+        assert abs(value) < 0.5

@@ -83,3 +83,15 @@ def test_many_variables_are_estimated_one_by_one(rng):
         np.testing.assert_array_equal(neighbour_information(own, codes, k=5), estimates)
         oracle = [by_all_pairs(own, c, 5, count_ties=True) for c in codes]
         np.testing.assert_allclose(estimates, oracle, atol=1e-12)
+
+
+@pytest.mark.parametrize("count_ties", [True, False])
+def test_crowds_far_values_and_classes_of_one_row_are_counted_like_others(rng, count_ties):
+    """One far value puts all others into the same cell, where ends of balls are found by halves."""
+    codes = np.concatenate([rng.integers(0, 9, 298), [9, 10]])
+    far = np.append(rng.normal(size=299), 1e6)
+    crowded = np.concatenate([np.repeat([0.0, 1.0], 20), rng.normal(size=260) * 1e-5])
+    for values in (far, crowded, rng.standard_cauchy(300), np.exp(9 * rng.normal(size=300)), np.zeros(300)):
+        values = values / (values.std() or 1.0)
+        found = neighbour_information(values, codes[None], k=5, count_ties=count_ties)[0]
+        assert found == pytest.approx(by_all_pairs(values, codes, 5, count_ties), abs=1e-11)

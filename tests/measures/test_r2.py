@@ -10,6 +10,7 @@ from nearid.base.errors import InputError
 from nearid.folds import assign
 from nearid.measures.factors import open_factors
 from nearid.measures.r2 import r2
+from nearid.measures.registry import Earlier, measures
 
 
 def rotation(rng, d):
@@ -175,3 +176,16 @@ def test_one_factor_has_no_penalty_where_rows_are_many():
         plain += found.ridge[0] == 0
         apart.append(abs(found.value - r2(z, u, ridge=0).value))
     assert plain >= 7 and max(apart) < 1e-3
+
+
+def test_permuted_factors_of_few_rows_have_the_value_of_their_own_fit(rng):
+    """They share coordinates and decompositions with the factors in their order."""
+    x, u = rng.normal(size=(60, 90)), rng.normal(size=(60, 3))
+    u += x[:, :3]
+    declared, order = measures()["r2"], rng.permutation(60)
+    kept = declared.of_loaded(x, open_factors(u)).kept
+    permuted = open_factors(u[order])
+    found = declared.of_loaded(x, permuted, earlier=Earlier(kept, np.arange(60), permuted=True))
+    alone = declared.of_loaded(x, permuted)
+    np.testing.assert_allclose(found.per_factor, alone.per_factor, atol=1e-8)
+    assert found.orthogonality_error == pytest.approx(alone.orthogonality_error, abs=1e-8)

@@ -360,48 +360,60 @@ def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 50, 
     basis = None
     if few:
         # Few rows: the frame lies in their span and that of the permutation, which is as many directions as it can use.
+        # The span comes first, along eigenvectors: there the scatter is diagonal, and 0 along the other directions.
         values, vectors = many[0].directions
-        span = vectors[:, values > resolution(p) * values[0]]
+        kept = values > resolution(p) * values[0]
+        span, sizes = vectors[:, kept], np.append(values[kept], np.zeros(q))[:, None] / unit_x
         basis = np.stack([np.linalg.qr(np.hstack([span, own]))[0] for own in matched])
         across = basis.transpose(0, 2, 1)
-        xx, xy, matched = across @ xx @ basis, across @ xy, across @ matched
+        xy, matched = across @ xy, across @ matched
         starts = polar(across @ starts)
-    bound = np.broadcast_to(np.linalg.eigvalsh(xx)[..., -1], len(many))[:, None, None]
-    # One for each target, also where all of them share it.
-    xx = np.broadcast_to(xx, (len(many), *xx.shape[-2:]))
+        bound = sizes[0, 0]
+    else:
+        bound = np.linalg.eigvalsh(xx)[-1]
 
-    def judged(rotation: Floats, at: np.ndarray | slice = slice(None)) -> tuple[Floats, Floats]:
-        """Errors of some of the targets up to a constant, and their scales."""
+    def turned(rotation: Floats) -> Floats:
+        """The scatter times some rotations."""
+        return sizes * rotation if few else np.asarray(xx @ rotation)
+
+    def judged(rotation: Floats, inner: Floats, at: np.ndarray | slice = slice(None)) -> tuple[Floats, Floats]:
+        """Errors of some of the targets up to a constant, and their scales, of rotations and their products `inner`."""
         gain = np.einsum("kij,kij->k", rotation, xy[at])
-        size = np.einsum("kij,kij->k", rotation, xx[at] @ rotation)
+        size = np.einsum("kij,kij->k", rotation, inner)
         s = np.divide(gain, size, out=fixed[at].copy(), where=size > 0) if scale else fixed[at]
         return s * s * size - 2 * s * gain, s
 
-    best = np.argmin([judged(start)[0] for start in starts], axis=0)
+    best = np.argmin([judged(start, turned(start))[0] for start in starts], axis=0)
     start = starts[best, np.arange(len(many))]
     rotation = polar(start + NUDGE * matched) if n <= p else start.copy()
-    error, s = judged(rotation)
+    inner = turned(rotation)
+    error, s = judged(rotation, inner)
     falling = np.arange(len(many))
-    before, run = rotation.copy(), np.zeros(len(many))
+    before, inner_before, run = rotation.copy(), inner.copy(), np.zeros(len(many))
     for _ in range(steps):
-        own, ahead = rotation[falling], run[falling] / (run[falling] + 3)
+        own, own_inner, ahead = rotation[falling], inner[falling], run[falling] / (run[falling] + 3)
         # The bound at a point further along the last step (Nesterov) saves most of the steps. It may lie above the
-        # error; then the step is not taken, and the next one starts anew.
-        at = own + ahead[:, None, None] * (own - before[falling])
+        # error; then the step is not taken, and the next one starts anew. Products with the scatter are linear, so
+        # those of both ends of the step give those of the point.
+        further = ahead[:, None, None]
+        at = own + further * (own - before[falling])
+        at_inner = own_inner + further * (own_inner - inner_before[falling])
         # A scale below zero or of zero leaves the cross-products alone.
-        pull = np.clip(s[falling], 0, None)[:, None, None] * (bound[falling] * at - xx[falling] @ at)
+        pull = np.clip(s[falling], 0, None)[:, None, None] * (bound * at - at_inner)
         own = polar(xy[falling] + pull)
-        after, scales = judged(own, falling)
+        own_inner = turned(own)
+        after, scales = judged(own, own_inner, falling)
         gained = error[falling] - after
         taken, slow = gained > 0, gained <= tol * np.abs(error[falling])
         better = falling[taken]
         before[better], rotation[better] = rotation[better], own[taken]
+        inner_before[better], inner[better] = inner[better], own_inner[taken]
         error[better], s[better] = after[taken], scales[taken]
         run[falling] = np.where(slow, 0, run[falling] + 1)
         falling = falling[~(slow & (ahead == 0))]
         if not len(falling):
             break
-    at_first, first_s = judged(start)
+    at_first, first_s = judged(start, turned(start))
     kept = at_first <= error
     rotation, s = np.where(kept[:, None, None], start, rotation), np.where(kept, first_s, s)
     scales = s * np.sqrt(units_y / unit_x)

@@ -62,7 +62,8 @@ class Shrinkage:
         """Return the decomposition of the source of some rows."""
         values, vectors = eigen(train.xx, train.n)
         plain = least_squares(train.xx, train.n, centred=centred) if train.n > len(train.xx) + 1 else None
-        return cls(penalties, np.clip(values, 0, None), vectors, plain)
+        # n rows span at most n directions; in the others there is only rounding.
+        return cls(penalties, np.clip(values[: train.n], 0, None), vectors[:, : train.n], plain)
 
     @property
     def weights(self) -> Floats:
@@ -272,7 +273,7 @@ class Judges:
         return self.choose_each(parts, [target])[0]
 
     def choose_each(self, parts: Folded, targets: Sequence[slice], *, least_gain: float = 0.0) -> list[Penalties]:
-        """The same for each of several targets.
+        """The same for each of several targets, as for factors in units of their own.
 
         Plain least squares is kept where no penalty lessens its error by the share `least_gain`.
         """
@@ -329,11 +330,6 @@ def _ridge(penalties: Floats) -> Ridge:
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     """Penalties for the rows outside each fold and for all rows; those of a fold are chosen by other folds."""
     return Judges(parts, translation=translation).choose(parts)
-
-
-def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
-    """The same for some columns of the target at a time, as for factors in units of their own."""
-    return Judges(parts).choose_each(parts, targets, least_gain=LEAST_GAIN)
 
 
 def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> Ridge:

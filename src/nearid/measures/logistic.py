@@ -24,6 +24,9 @@ PENALISED: dict[str, Any] = {**STOPS["mean"], "maxiter": 1000}
 # A fit that starts at the coefficients for nearly the same rows. Only the spread of its loss, or of its ranks, is used.
 # Where the first fit had not converged, this one must not go on for long either.
 RESTARTED: dict[str, Any] = {"maxiter": 20, "gtol": 1e-3}
+# The same of a penalised fit with fewer rows per column than below, which 20 steps would leave near its start.
+RESTARTED_WIDE: dict[str, Any] = {"maxiter": 100, "gtol": 3e-4}
+ROWS_PER_COLUMN = 10
 # One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
 WORST = -float(np.log(np.finfo(np.float64).eps))
 # Rows of a block: its scores for some ten classes stay in a core's cache.
@@ -84,7 +87,7 @@ def fit_logistic(
     if converged or scaling == "mean":
         weights /= n
     stop = CONVERGED if converged else STOPS[scaling]
-    return _minimise(design, codes, weights, np.zeros(design.shape[1]), stop, start)
+    return _minimise(design, codes, weights, np.zeros(design.shape[1]), stop, start, RESTARTED)
 
 
 def fit_penalised(design: Floats, codes: Codes, *, start: Floats | None = None) -> LogisticFit:
@@ -105,11 +108,18 @@ def fit_penalised(design: Floats, codes: Codes, *, start: Floats | None = None) 
     # scikit-learn has one vector of coefficients for two classes. Two vectors of half its size have half its penalty.
     if codes.max() == 1:
         penalty *= 2
-    return _minimise(design, codes, np.full(n, 1 / n), penalty, PENALISED, start)
+    restarted = RESTARTED if n >= ROWS_PER_COLUMN * d else RESTARTED_WIDE
+    return _minimise(design, codes, np.full(n, 1 / n), penalty, PENALISED, start, restarted)
 
 
 def _minimise(
-    design: Floats, codes: Codes, weights: Floats, penalty: Floats, stop: dict[str, Any], start: Floats | None
+    design: Floats,
+    codes: Codes,
+    weights: Floats,
+    penalty: Floats,
+    stop: dict[str, Any],
+    start: Floats | None,
+    restarted: dict[str, Any],
 ) -> LogisticFit:
     from scipy.optimize import minimize
 
@@ -132,7 +142,7 @@ def _minimise(
 
     first = np.zeros(d * classes)
     if start is not None and start.shape == (d, classes):
-        first, stop = start.ravel(), {**stop, **RESTARTED}
+        first, stop = start.ravel(), {**stop, **restarted}
     end = minimize(objective, first, jac=True, method="L-BFGS-B", options=stop)
     coefficients = end.x.reshape(d, -1)
     total = sum(float(np.minimum(b.evaluate(coefficients)[2], WORST).sum()) for b in blocks)

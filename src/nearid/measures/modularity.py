@@ -104,12 +104,15 @@ def explicitness(
     1.0
     """
     check_bins(bins, len(x))
-    fold = assign(len(x), folds, random_state, factors.block_codes)
     alerts = repeated_pairs(x, factors, folds)
-    design = _design(x) if earlier is None else earlier.kept.design[earlier.rows]
     starts: Mapping[str, Sequence[Floats]] = {}
-    if earlier is not None and not earlier.permuted:
-        starts = earlier.kept.coefficients
+    if earlier is None or earlier.permuted:
+        fold = assign(len(x), folds, random_state, factors.block_codes)
+    else:
+        # The same folds as of all rows: in others, a fit would start at coefficients that have seen the rows it is
+        # judged on.
+        starts, fold = earlier.kept.coefficients, earlier.kept.fold[earlier.rows]
+    design = _design(x) if earlier is None else earlier.kept.design[earlier.rows]
     codes = [factor.codes(bins) for factor in factors.items]
 
     def run(at: int) -> tuple[dict[int, list[float]], list[Floats]]:
@@ -131,14 +134,15 @@ def explicitness(
                     "counts as 0. Merge rare classes or use more rows.",
                 ),
             )
-    kept = Kept(design, coefficients)
+    kept = Kept(design, fold, coefficients)
     return Measured(float(per_factor.mean()), per_factor[None, :], factors.names, per_factor, alerts=alerts, kept=kept)
 
 
 class Kept(NamedTuple):
-    """What explicitness uses again: the design of all rows, and coefficients of each factor and fold."""
+    """What explicitness uses again: the design of all rows, their folds, and coefficients of each factor and fold."""
 
     design: Floats
+    fold: np.ndarray
     coefficients: Mapping[str, Sequence[Floats]]
 
 
@@ -165,7 +169,8 @@ def _areas(
         test = fold == k
         train = ~test if folds > 1 else test
         present, own = np.unique(y[train], return_inverse=True)
-        if len(present) == 1:
+        # Without some rows, a fold may be empty.
+        if len(present) == 1 or not test.any():
             fitted.append(np.empty((0, 0)))
             continue
         fit = fit_penalised(design[train], own, start=starts[k] if starts else None)

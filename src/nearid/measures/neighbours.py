@@ -1,7 +1,7 @@
 """Mutual information of a continuous with a discrete variable by nearest neighbours (Ross 2014), by sorting alone.
 
-On a line, the k nearest of a class stand in a window of its sorted values, which only moves forward. The ball with that
-radius ends beside one end of the window, and before the next value of the class on the other side.
+On a line, the k nearest of a class stand in a window of its sorted values, which only moves forward. A table of cells
+of equal width tells how many of all values stand before each end of the ball, up to a few that are compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from nearid.moments import Floats
 
 # Values (of unit variance) this close are ties: far above their rounding, far below what data resolve.
 TIE = 1e-12
+# Values that are compared beside an end of a ball before a search by halves.
+STEPS = 4
 
 
 def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: bool = True) -> Floats:
@@ -60,44 +62,84 @@ def _digammas(n: int) -> Floats:
 def _each(ordered, codes, orders, k, psi, count_ties):  # type: ignore[no-untyped-def]
     """The estimates for all variables and factors. Values whose class has no other are left out."""
     variables, n = ordered.shape
-    estimates = np.zeros((variables, len(codes)))
-    kept, at = np.empty(n), np.empty(n, np.int64)
-    for i in range(len(codes)):
-        labels = codes[i]
-        sizes = np.zeros(labels.max() + 1, np.int64)
-        for label in labels:
-            sizes[label] += 1
-        for j in range(variables):
-            values, order, count = ordered[j], orders[j], 0
+    factors, classes = len(codes), codes.max() + 1
+    estimates, sizes = np.zeros((variables, factors)), np.zeros((factors, classes), np.int64)
+    single = np.zeros(factors, np.bool_)
+    for i in range(factors):
+        for label in codes[i]:
+            sizes[i, label] += 1
+        for c in range(classes):
+            if sizes[i, c] == 1:
+                single[i], sizes[i, c] = True, 0
+    # All values, and those that are kept of a factor with classes of one row.
+    values, kept = np.full(n + STEPS, np.inf), np.empty(n + STEPS)
+    table, own_table = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
+    labels = np.empty(n, np.int64)
+    work = np.empty(n + classes), np.empty(classes, np.int64)
+    for j in range(variables):
+        order = orders[j]
+        values[:n] = ordered[j]
+        scale = _fill_table(values, n, table)
+        for i in range(factors):
+            if not single[i]:
+                for place in range(n):
+                    labels[place] = codes[i, order[place]]
+                estimates[j, i] = _ross(values, n, table, scale, labels, sizes[i], work, k, psi, count_ties)
+                continue
+            count = 0
             for place in range(n):
-                label = labels[order[place]]
-                if sizes[label] > 1:
-                    kept[count], at[count] = values[place], label
+                label = codes[i, order[place]]
+                if sizes[i, label]:
+                    kept[count], labels[count] = values[place], label
                     count += 1
             if count:
-                estimates[j, i] = max(0.0, _ross(kept[:count], at[:count], len(sizes), k, psi, count_ties))
-    return estimates
+                kept[count:] = np.inf
+                own_scale = _fill_table(kept, count, own_table)
+                estimates[j, i] = _ross(kept, count, own_table, own_scale, labels, sizes[i], work, k, psi, count_ties)
+    return np.maximum(estimates, 0.0)
 
 
 @njit(cache=True, nogil=True)
-def _ross(values, codes, classes, k, psi, count_ties):  # type: ignore[no-untyped-def]
-    """The estimate from sorted values without singleton classes."""
-    n = len(values)
-    starts = np.zeros(classes + 1, np.int64)
-    for c in codes:
-        starts[c + 1] += 1
-    for c in range(classes):
-        starts[c + 1] += starts[c]
-    # Values class by class, and where each stands among all.
-    grouped, places, fill = np.empty(n), np.empty(n, np.int64), starts[:-1].copy()
-    for i in range(n):
-        grouped[fill[codes[i]]], places[fill[codes[i]]] = values[i], i
-        fill[codes[i]] += 1
+def _fill_table(values, n, table):  # type: ignore[no-untyped-def]
+    """Put the number of values before each of 2 n cells of equal width into a table; cells per unit come back."""
+    low, spread = values[0], values[n - 1] - values[0]
+    scale = 2 * n / spread if spread > 0 else 0.0
+    cell = 0
+    for place in range(n):
+        own = _cell(values[place], low, scale, 2 * n)
+        while cell <= own:
+            table[cell] = place
+            cell += 1
+    table[cell:] = n
+    return scale
 
-    total = 0.0
-    for c in range(classes):
-        own, place = grouped[starts[c] : starts[c + 1]], places[starts[c] : starts[c + 1]]
-        size = len(own)
+
+@njit(cache=True, nogil=True)
+def _cell(value, low, scale, cells):  # type: ignore[no-untyped-def]
+    """The cell of a value, which grows with it."""
+    return np.int64(min(max((value - low) * scale, 0.0), cells))
+
+
+@njit(cache=True, nogil=True)
+def _ross(values, n, table, scale, labels, sizes, work, k, psi, count_ties):  # type: ignore[no-untyped-def]
+    """The estimate from n sorted values without singleton classes, followed by infinities."""
+    # Values class by class, each with an infinity behind them.
+    grouped, fill = work
+    start = 0
+    for c in range(len(sizes)):
+        fill[c] = start
+        start += sizes[c] + 1
+    for i in range(n):
+        c = labels[i]
+        grouped[fill[c]] = values[i]
+        fill[c] += 1
+
+    total, low, cells, begin = 0.0, values[0], 2 * n, 0
+    for c in range(len(sizes)):
+        size = sizes[c]
+        own = grouped[begin : begin + size + 1]
+        own[size] = np.inf
+        begin += size + 1
         near = min(k, size - 1)
         window, one = 0, 0.0
         for i in range(size):
@@ -106,25 +148,54 @@ def _ross(values, codes, classes, k, psi, count_ties):  # type: ignore[no-untype
             if i and x == own[i - 1]:
                 total += one
                 continue
-            # Moved on while the value that enters is nearer than the one that leaves.
-            while window + near + 1 < size and own[window + near + 1] - x < x - own[window]:
+            # Moved on while the value that enters is nearer than the one that leaves. One step without a branch, which
+            # a processor would have to guess, is nearly always enough.
+            window += own[window + near + 1] - x < x - own[window]
+            while own[window + near + 1] - x < x - own[window]:
                 window += 1
             last = window + near
             left, right = x - own[window], own[last] - x
             distance, radius = max(left, right), 0.0
             if count_ties:
                 radius = max(distance - TIE, TIE)
-                one = psi[_last(own, last, x, radius) - _first(own, window, x, radius) + 1]
+                inside = near + 1 - (left > radius) - (right > radius)
+                # Where others of the class are as far as the farthest, they are counted one by one.
+                if radius == TIE or x - own[window + 1] > radius or own[last - 1] - x > radius:
+                    members = own[:size]
+                    inside = _last(members, last, x, radius) - _first(members, window, x, radius) + 1
+                one = psi[inside]
             else:
                 radius = np.nextafter(distance, 0.0)
                 one = psi[near]
-            # The ball ends beside the farther end of the window, and on the other side before the next of the class.
-            low, high = place[window], place[last]
-            if left >= right:
-                high = _up_to(values, high, place[last + 1] if last + 1 < size else n, x, radius)
-            if right >= left:
-                low = _from(values, place[window - 1] if window else -1, low, x, radius)
-            one -= psi[_last(values, high, x, radius) - _first(values, low, x, radius) + 1]
+            # All values in the ball: those up to its upper end less those before its lower end. Of the values in the
+            # cell of an end, a few are compared without a branch.
+            cell = _cell(x + radius, low, scale, cells)
+            upper, most = table[cell], table[cell + 1]
+            found = 0
+            for step in range(STEPS):
+                found += values[upper + step] - x <= radius
+            upper += found
+            if found == STEPS:
+                while upper < most:
+                    half = (upper + most) // 2
+                    if values[half] - x <= radius:
+                        upper = half + 1
+                    else:
+                        most = half
+            cell = _cell(x - radius, low, scale, cells)
+            lower, most = table[cell], table[cell + 1]
+            found = 0
+            for step in range(STEPS):
+                found += x - values[lower + step] > radius
+            lower += found
+            if found == STEPS:
+                while lower < most:
+                    half = (lower + most) // 2
+                    if x - values[half] > radius:
+                        lower = half + 1
+                    else:
+                        most = half
+            one -= psi[upper - lower]
             total += one
         total -= size * psi[size]
     return psi[n] + total / n
@@ -147,30 +218,4 @@ def _last(values, at, x, radius):  # type: ignore[no-untyped-def]
         at -= 1
     while at + 1 < len(values) and values[at + 1] - x <= radius:
         at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _up_to(values, at, end, x, radius):  # type: ignore[no-untyped-def]
-    """The last place from `at` on and before `end` whose value lies in the ball; `at` itself if none does.
-
-    Of the two halves of what is left, the first or the second is looked at next, without a branch that a processor
-    would have to guess.
-    """
-    left = end - at - 1
-    while left > 0:
-        half = (left + 1) // 2
-        at += half * (values[at + half] - x <= radius)
-        left -= half
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _from(values, begin, at, x, radius):  # type: ignore[no-untyped-def]
-    """The first place after `begin` and up to `at` whose value lies in the ball; `at` itself if none does."""
-    left = at - begin - 1
-    while left > 0:
-        half = (left + 1) // 2
-        at -= half * (x - values[at - half] <= radius)
-        left -= half
     return at

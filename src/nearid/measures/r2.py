@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.options import Seed, Size
-from nearid.groups.fits import DenseMap, Ridge, fit_linear, squared_errors, typical
-from nearid.groups.ridge import Penalties, choose_each
+from nearid.groups.fits import DenseMap, Ridge, fit_linear_to_many, squared_errors, typical
+from nearid.groups.ridge import LEAST_GAIN, Judges, Penalties
 from nearid.measures.registry import INFINITY, Earlier, Measured, Part, measure
 from nearid.measures.targets import Inputs, Targets, WideRows
 from nearid.moments import CrossMoments, Floats, PairMoments
@@ -78,11 +78,14 @@ def r2(
     """
     if earlier is not None:
         # Coordinates in the span of the rows serve as latents: penalty, errors and geometry of a map stay the same.
-        inputs = replace(inputs, latents=earlier.kept[earlier.rows])
+        inputs = replace(inputs, latents=earlier.kept.coordinates[earlier.rows])
     targets = inputs.moments(folds, random_state)
     parts = targets.row_space.parts
+    judges = None
     if ridge == "auto":
-        chosen = choose_each(parts, targets.blocks)
+        # What is decomposed depends on the latents alone, so permuted factors have the judges of their own order.
+        judges = earlier.kept.judges if earlier is not None and earlier.permuted else Judges(parts)
+        chosen = judges.choose_each(parts, targets.blocks, least_gain=LEAST_GAIN)
     else:
         chosen = [Penalties((float(ridge),) * folds, float(ridge))] * len(targets.blocks)
     # In sample the map of all rows is judged.
@@ -115,17 +118,24 @@ def r2(
         _geometry(matrix, targets),
         {"ridge": np.array([typical(own) for own in strengths])},
         alerts,
-        targets.source.coordinates if isinstance(targets.source, WideRows) else None,
+        Kept(targets.source.coordinates, judges) if isinstance(targets.source, WideRows) else None,
     )
+
+
+class Kept(NamedTuple):
+    """What R2 of more latents than rows uses again: coordinates of all rows, and what judges penalties in them."""
+
+    coordinates: Floats
+    judges: Judges | None
 
 
 def _fitted(moments: PairMoments, targets: Targets, penalties: Sequence[Ridge]) -> DenseMap:
     """The linear map to all factor columns, with a penalty for each factor."""
-    # Factors often share a penalty, and one fit then serves them all.
-    maps = {penalty: fit_linear(moments, ridge=penalty) for penalty in set(penalties)}
+    # Together, as factors often share a penalty, which is then factored once.
+    maps = fit_linear_to_many([moments.target(at) for at in targets.blocks], penalties)
     matrix = np.zeros_like(moments.xy)
-    for at, penalty in zip(targets.blocks, penalties, strict=True):
-        matrix[:, at] = maps[penalty].coefficients[:, at]
+    for at, own in zip(targets.blocks, maps, strict=True):
+        matrix[:, at] = own.coefficients
     return DenseMap(moments.mean_x, moments.mean_y, matrix)
 
 
