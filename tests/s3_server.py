@@ -17,6 +17,8 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 
+from die_with_parent import die_with_parent
+
 BUCKET, KEY = "rows-of-a-test", "wJalrXUtnFEMI"
 
 
@@ -28,7 +30,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("s3") / "log"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     with open(log, "wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True, preexec_fn=die_with_parent)
     try:
         yield _announced(log, process)
     finally:

@@ -107,6 +107,22 @@ def test_only_the_bytes_of_a_block_are_transferred(tmp_path: Path, name: str) ->
         assert block <= web.sent < 1.1 * block
 
 
+def test_scattered_rows_that_are_near_each_other_are_one_request(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=(60_000, 16))
+    np.save(tmp_path / "x.npy", x)
+    with serving(tmp_path) as web:
+        rows = open_rows(f"{web.address}/x.npy")
+        drawn = np.random.default_rng(2).integers(len(x), size=3000)
+        web.requests.clear()
+        np.testing.assert_array_equal(rows.take(drawn), x[drawn])
+        # 7.7 MB in requests of up to 4.2 MB, and one for the state of the file.
+        assert len(web.requests) <= 3
+        web.sent, distant = 0, np.array([59_000, 10, 10, 30_000, 12])
+        web.requests.clear()
+        np.testing.assert_array_equal(rows.take(distant), x[distant])
+        assert len(web.requests) <= 4 and web.sent < 3 * remote.GAP
+
+
 def test_opening_reads_a_header_only(web: Web, numbers: np.ndarray) -> None:
     open_rows(f"{web.address}/x.npy")
     assert web.sent < 5 * remote.SLOWEST and web.sent < 2 * numbers.nbytes

@@ -1,6 +1,7 @@
 """Writing: whole or not at all."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -222,3 +223,12 @@ def test_a_folder_is_put_in_the_place_of_another_or_the_other_stays(tmp_path):
     assert (tmp_path / "old" / "old").exists()
     put_folder(tmp_path / "new", tmp_path / "old")
     assert [str(p.relative_to(tmp_path)) for p in sorted(tmp_path.rglob("*"))] == ["old", "old/new"]
+
+
+@pytest.mark.parametrize("name", ["s3://bucket/out.npy", "https://user:hush@host/folder/out.npy"])
+def test_outputs_at_addresses_are_refused_by_name(name):
+    with pytest.raises(
+        InputError, match=r"out\.npy is an address, and nearid writes files on this machine only"
+    ) as told:
+        check_target(Path(name))
+    assert "hush" not in str(told.value)

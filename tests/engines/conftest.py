@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import nearid
+from die_with_parent import die_with_parent
 
 
 class Processes:
@@ -36,7 +37,14 @@ class Processes:
 
     def _start(self, *args: str) -> subprocess.Popen:
         command = [sys.executable, "-m", "dask", *args, "--scheduler-file", str(self._file), "--no-dashboard"]
-        return subprocess.Popen(command, env=self._env, stdout=self._log, stderr=self._log, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            env=self._env,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
 
     def stop(self) -> None:
         for process in self.all:

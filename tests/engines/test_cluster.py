@@ -4,6 +4,8 @@ import gc
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from threading import Event
@@ -354,6 +356,48 @@ def test_no_workers_are_told(monkeypatch):
         pytest.raises(EngineError, match=f"no worker for 0.5 seconds.*dask worker {empty.scheduler_address}"),
     ):
         engine.reduce(held, [1], merge=merged_in_place)
+
+
+def test_an_own_cluster_that_is_interrupted_while_it_starts_is_ended(monkeypatch):
+    closed, interrupted, ended = [], Event(), room.Call.ended
+
+    class Own:
+        def close(self):
+            closed.append(self)
+
+    def make():
+        interrupted.wait()
+        return Own()
+
+    def stopped(self, seconds):
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+        return ended(self, seconds)
+
+    monkeypatch.setattr(room.Call, "ended", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        room._start(make)
+    assert len(closed) == 1
+
+
+def test_workers_of_an_own_cluster_end_when_its_process_is_killed(tmp_path, rng):
+    psutil = pytest.importorskip("psutil")
+    np.save(tmp_path / "x.npy", rng.laplace(size=(50_000, 8)))
+    words = ["unmix", "x.npy", "-o", "out", "--engine", "dask"]
+    with (tmp_path / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from nearid.cli.app import main; main()", *words], cwd=tmp_path, stderr=errors
+        )
+    started = []
+    deadline = time.monotonic() + 60
+    while len(started) < 2:  # the tracker of resources and a worker
+        assert time.monotonic() < deadline and process.poll() is None, (tmp_path / "errors").read_text()
+        time.sleep(0.05)
+        started = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    assert psutil.wait_procs(started, timeout=60)[1] == []
 
 
 class Disturbed(Cluster):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from die_with_parent import die_with_parent
 from nearid.engines.base import Failure
 from nearid.engines.local import LOCAL
 from nearid.engines.processes import in_processes, no_working_folder
@@ -126,3 +127,24 @@ def test_a_script_without_a_guard_is_not_run_again_in_the_processes(tmp_path):
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == ["top", "[(0, 6), (1, 24)]"], done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_servers_of_the_tests_end_with_the_tests():
+    start = (
+        "import subprocess, sys, time; from die_with_parent import die_with_parent; "
+        "sleeping = [sys.executable, '-c', 'import time; time.sleep(600)']; "
+        "print(subprocess.Popen(sleeping, start_new_session=True, preexec_fn=die_with_parent).pid, flush=True); "
+        "time.sleep(600)"
+    )
+    here = os.path.dirname(die_with_parent.__code__.co_filename)
+    words, env = [sys.executable, "-c", start], {**os.environ, "PYTHONPATH": here}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as tests:
+        server = int(tests.stdout.readline())
+        os.kill(server, 0)
+        tests.kill()
+    deadline = time.monotonic() + 20
+    # What has ended may stay in the list of processes until its new parent looks.
+    while os.path.exists(f"/proc/{server}") and " Z " not in Path(f"/proc/{server}/stat").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

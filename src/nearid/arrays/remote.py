@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache
@@ -33,6 +32,9 @@ ATTEMPTS, SECONDS, SLOWEST = 3, 10.0, 250_000
 PAUSE = 0.5
 # Requests for scattered ranges that run at once.
 AT_ONCE = 16
+# Ranges with at most so many bytes between them are one request, because the bytes arrive sooner than the answer to
+# another request would. A request is for at most TOGETHER bytes of them.
+GAP, TOGETHER = 1 << 16, 4 << 20
 
 
 class State(NamedTuple):
@@ -75,12 +77,39 @@ def read(address: str, start: int, stop: int) -> bytes:
     return got
 
 
-def read_ranges(address: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return several ranges of bytes. Some requests run at once, because most of their time is spent waiting."""
-    if len(ranges) == 1:
-        return [read(address, *ranges[0])]
+def read_into(address: str, parts: Iterable[tuple[int, memoryview]]) -> None:
+    """Fill each target from its offset on. Targets that are near each other are read in one request.
+
+    Some requests run at once, because most of their time is spent waiting.
+    """
+    groups = _near(sorted(parts, key=lambda part: part[0]))
+
+    def fill(group: Sequence[tuple[int, memoryview]]) -> None:
+        first = group[0][0]
+        got = memoryview(read(address, first, max(at + len(target) for at, target in group)))
+        for at, target in group:
+            target[:] = got[at - first : at - first + len(target)]
+
+    if len(groups) == 1:
+        fill(groups[0])
+        return
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda each: read(address, *each), ranges))
+        for _ in pool.map(fill, groups):
+            pass
+
+
+def _near(parts: Sequence[tuple[int, memoryview]]) -> list[list[tuple[int, memoryview]]]:
+    """Return sorted parts in groups, each of which is one request."""
+    groups: list[list[tuple[int, memoryview]]] = []
+    first = end = 0
+    for at, target in parts:
+        stop = at + len(target)
+        if not groups or at > end + GAP or stop > first + TOGETHER:
+            groups.append([])
+            first = end = at
+        groups[-1].append((at, target))
+        end = max(end, stop)
+    return groups
 
 
 def read_whole(address: str, size: int) -> bytes:
@@ -173,6 +202,9 @@ def _call(address: str, size: int, method: str, *args: Any, **kwargs: Any) -> An
 
 def _within(system: Any, limit: float, work: Any) -> Any:
     """Return the result of a coroutine on the thread of a file system, cancelled after `limit` seconds."""
+    # Loaded here, because most runs read only files, and their errors should come at once.
+    import asyncio
+
     future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit), system.loop)
     # Longer than the limit above, in case the work does not react to being cancelled.
     return future.result(limit + SECONDS)

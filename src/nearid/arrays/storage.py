@@ -44,10 +44,7 @@ def opened(path: str, ahead: int = _HEAD) -> IO[bytes]:
 def read_into(path: str, parts: Iterable[tuple[int, memoryview]]) -> bool:
     """Fill each target from its offset on. Return whether the file was long enough."""
     if address_of(path) is not None:
-        wanted = list(parts)
-        ranges = [(at, at + len(target)) for at, target in wanted]
-        for (_, target), got in zip(wanted, remote.read_ranges(path, ranges), strict=True):
-            target[:] = got
+        remote.read_into(path, parts)
         return True
     with open(path, "rb", buffering=0) as file:
         for at, target in parts:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import IO, Any
 
-from nearid.base.addresses import address_of
+from nearid.base.addresses import address_of, public
 from nearid.base.errors import InputError
 from nearid.base.printable import shortened
 
@@ -45,6 +45,7 @@ def shown(path: str | os.PathLike[str]) -> str:
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Raise an error if a path cannot be written. Called before long work, so that no result is lost at the end."""
     target = Path(path)
+    _refuse_address(target)
     try:
         target.stat()
     except FileNotFoundError:
@@ -73,8 +74,18 @@ def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
             raise InputError(f"Writing {target} would damage the input {source}. Give another name.")
 
 
+def _refuse_address(target: Path) -> None:
+    address = address_of(target)
+    if address is not None:
+        raise InputError(
+            f"{public(address)} is an address, and nearid writes files on this machine only. Give a path, and copy the "
+            "output to the store."
+        )
+
+
 def check_parent(target: Path) -> None:
     """Raise an error if the folder of a path does not exist or cannot be written into."""
+    _refuse_address(target)
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {target.parent} to write {target.name} into. Create it first.")
     try:

@@ -408,14 +408,16 @@ def open_cluster(address: str) -> Iterator[Cluster]:
         if address == "dask":
             stack.enter_context(no_working_folder())
             # Worker processes that die are started again.
-            own = LocalCluster(
-                n_workers=cores(),
-                threads_per_worker=1,
-                dashboard_address=None,
-                # Dask starts a server even without a dashboard, and warns if the default port is in use.
-                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                # Errors are raised here once, so the logs are not needed.
-                silence_logs=logging.CRITICAL,
+            own = _start(
+                lambda: LocalCluster(
+                    n_workers=cores(),
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    # Dask starts a server even without a dashboard, and warns if the default port is in use.
+                    scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                    # Errors are raised here once, so the logs are not needed.
+                    silence_logs=logging.CRITICAL,
+                )
             )
             stack.callback(_end, own)
             forget_errors(own)
@@ -438,6 +440,23 @@ def _close(client: Client) -> None:
     """Close a client, also if its scheduler is gone."""
     with suppress(OSError, RuntimeError, AssertionError):
         client.close(timeout=LOOK)
+
+
+def _start(make: Callable[[], LocalCluster]) -> LocalCluster:
+    """Return an own cluster. If this process is interrupted while it starts, it is ended first.
+
+    Otherwise its processes would end later than this one, with warnings of Python.
+    """
+    starting = Call(make)
+    try:
+        while not starting.ended(WAKE):
+            pass
+    except BaseException:
+        if starting.ended(RETURN):
+            with suppress(Exception):
+                _end(starting.result())
+        raise
+    return starting.result()
 
 
 def _end(own: LocalCluster) -> None:

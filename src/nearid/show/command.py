@@ -29,8 +29,14 @@ GROUPED = {
 }
 # Parameters with another name on the command line.
 SPELT = {"random_state": "seed"}
+ENGINE = (
+    'Where the passes over the rows run: "local" (this process, the default); "torch" or "torch:cuda" (this process, '
+    'with products on a device of torch); "dask" (a Dask cluster of this machine\'s cores); or the address of a Dask '
+    "scheduler such as tcp://127.0.0.1:8786. With torch, numbers differ by rounding; otherwise they are the same."
+)
 # Help of options that mean the same in every command.
 TEXTS = {
+    "engine": ENGINE,
     "features": 'Columns of tables to use: names or patterns such as "emb_*", separated by commas. '
     "Default: all numeric columns.",
     "exclude": 'Columns of tables to leave out, such as "plate,well_*".',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
 from typing import Any
 
@@ -28,6 +27,8 @@ def _again(address: str, expected: dict[str, remote.State]) -> Any:
 @cache
 def _class() -> Any:
     # The class is made when it is first used, because importing zarr takes long.
+    import asyncio
+
     from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 
     class RemoteStore(Store):

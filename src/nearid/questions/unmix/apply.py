@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearid.show.command import QUIET
+from nearid.show.command import ENGINE, QUIET
 from nearid.show.help import COMPUTED, INPUT, OUTPUT, WHERE, guided
 
 
@@ -54,14 +54,7 @@ def apply(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that exists.", rich_help_panel=OUTPUT)
     ] = False,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the passes run: local, dask (a Dask cluster of this machine's cores), or the address of a Dask "
-            "scheduler. Default: local.",
-            rich_help_panel=WHERE,
-        ),
-    ] = None,
+    engine: Annotated[str | None, typer.Option(help=ENGINE, rich_help_panel=WHERE)] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Write the components of the rows of a file, block by block, with a fitted model."""
