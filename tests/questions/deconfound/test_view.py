@@ -33,7 +33,7 @@ def result():
     x[:, 1] += 2.0 * (labels == "b")
     x[:, 2] += 3.0 * batches
     x = x @ rng.normal(size=(6, 6))
-    return deconfound(x, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
+    return deconfound(x, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1, top=(1,))
 
 
 @pytest.fixture(scope="module")
