@@ -112,11 +112,6 @@ def test_a_parquet_file_of_lists_is_rows(tmp_path: Path) -> None:
     assert list(open_columns(tmp_path / "f.parquet").values) == ["0", "1"]
 
 
-def test_integers_beyond_float64_are_rounded(tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text(f"a\n{2**60 + 1}\n2\n")
-    assert open_columns(tmp_path / "f.csv").values["a"].tolist() == [2.0**60, 2]
-
-
 def test_missing_cells_are_seen(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("a,b\n1,true\n,\n")
     columns = open_columns(tmp_path / "f.csv")
@@ -308,3 +303,14 @@ def test_cells_that_are_separated_in_another_way_are_named(tmp_path):
     (tmp_path / "x.csv").write_text("a;b\n1;2\n3;4\n")
     with pytest.raises(InputError, match=r"seem to be separated by ';'\. Separate cells by commas in a \.csv"):
         open_rows(tmp_path / "x.csv")
+
+
+def test_integers_beyond_the_digits_of_floats_stay_apart(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": [0.5, 1.5, 2.5], "label": [2**53, 2**53 + 1, 2**53]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for source in (frame, tmp_path / "a.csv", tmp_path / "a.parquet"):
+        assert open_columns(source).values["label"].tolist() == [2**53, 2**53 + 1, 2**53]
+    (tmp_path / "b.csv").write_text(f"a,b\n{2**60 + 1},1\n,2\n")
+    assert open_columns(tmp_path / "b.csv").values["a"].tolist() == [2**60 + 1, None]

@@ -334,6 +334,17 @@ def test_the_headline_names_perturbations_that_are_recognised_and_not():
     assert re.search(r"\(from 0\.\d+ for (none|nil) to (0\.99\d|1\.000) for strong\)", sentences(found)[1])
 
 
+def test_the_headline_says_where_every_perturbation_is_recognised():
+    labels, batches = np.tile(["DMSO", "a", "b"], 80), np.repeat(np.arange(6), 40)
+    x = np.random.default_rng(0).normal(size=(240, 3))
+    x[:, 0] += 1.2 * (labels == "a") + 5 * (labels == "b")
+    options = {"control": "DMSO", "classifiers": "logistic", "directions": "most", "folds": 6, "conditions": "base"}
+    found = deconfound(x, labels, batches, **options)
+    # The mean of two has one degree of freedom, but each is clear on its own.
+    assert base_test(found).p > 0.05
+    assert "all perturbations are recognised in new batches" in headline(found)
+
+
 def test_trees_that_could_not_be_grown_are_no_tie():
     pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
     labels, batches = np.tile(["DMSO", "a", "b"], 20), np.repeat(np.arange(4), 15)

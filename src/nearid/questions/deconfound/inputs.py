@@ -108,11 +108,13 @@ def usable(rows: Rows, how: Nonfinite, engine: Engine = LOCAL) -> Usable:
         helps = d > len(bad) if other == "columns" else n - touched >= 2
         advice = f"Try nonfinite={other!r} (--nonfinite {other}), or fill them in." if helps else "Fill them in."
         raise InputError(f"{what}: without them {left}. {advice}")
-    parts = [f"{len(bad[dropped])} columns"] * bool(dropped.any()) + [f"{len(lost_rows):,} rows"] * bool(len(lost_rows))
+    parts = [f"{dropped.sum()} of {d} columns"] * bool(dropped.any())
+    parts += [f"{len(lost_rows):,} of {n:,} rows"] * bool(len(lost_rows))
     alert = Alert(
         "nonfinite",
-        f"{what}. Left out: {' and '.join(parts)}; {len(columns)} columns of {len(kept):,} rows are used. Choose "
-        "otherwise with nonfinite='rows' or 'columns' (--nonfinite rows, --nonfinite columns).",
+        f"{' and '.join(parts)} of {rows.name} are left out, because they hold values that are not finite. Such values "
+        f"are in {where}; {len(columns)} columns of {len(kept):,} rows are used. Choose otherwise with "
+        "nonfinite='rows' or 'columns' (--nonfinite rows, --nonfinite columns).",
     )
     return Usable(columns, kept, (alert,))
 
