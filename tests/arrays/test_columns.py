@@ -8,6 +8,8 @@ import pytest
 from nearid import InputError
 from nearid.arrays import open_columns, open_rows, pair_rows
 from nearid.arrays.columns import is_annotated, open_annotated
+from nearid.arrays.derived import SelectedColumns, SelectedRows
+from nearid.arrays.metadata import column_names
 
 
 def test_text_tables_keep_names_and_text(tmp_path: Path) -> None:
@@ -147,7 +149,8 @@ def cells():
 
     rng = np.random.default_rng(0)
     obs = pd.DataFrame({"drug": list("abab"), "plate": [1, 1, 2, 2]}, index=["w1", "w2", "w3", "w4"])
-    made = anndata.AnnData(rng.normal(size=(4, 3)).astype(np.float32), obs=obs)
+    var = pd.DataFrame(index=["Actin", "Tubulin", "DNA"])
+    made = anndata.AnnData(rng.normal(size=(4, 3)).astype(np.float32), obs=obs, var=var)
     made.obsm["emb"] = rng.normal(size=(4, 2)).astype(np.float32)
     return made
 
@@ -163,7 +166,11 @@ def test_the_embedding_and_its_table(cells, tmp_path, stored):
     assert np.array_equal(rows.read(0, 4), cells.obsm["emb"])
     assert rows.ids.tolist() == ["w1", "w2", "w3", "w4"] == table.ids.tolist()
     assert list(table.values["drug"]) == list("abab") and list(table.values["plate"]) == [1, 1, 2, 2]
-    assert np.array_equal(open_annotated(source, "X")[0].read(0, 4), cells.X)
+    of_x = open_annotated(source, "X")[0]
+    assert np.array_equal(of_x.read(0, 4), cells.X)
+    # Variables name the columns of X and of layers, also where columns and rows are selected.
+    assert rows.titles is None and of_x.titles == ("Actin", "Tubulin", "DNA") and of_x.columns is None
+    assert column_names(SelectedRows(SelectedColumns(of_x, np.array([2, 0])), np.arange(2))) == ("DNA", "Actin")
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -81,7 +81,7 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
         )
     what = _perturbations(result)
     # Few perturbations leave the test of their mean hardly any degree of freedom.
-    every = len(single) == len(result.perturbations) > 1
+    every = len(single) == len(result.perturbations) > 1 and test.p >= LEVEL
     if every:
         what = "all perturbations are"
     if (same or every or test.p < LEVEL) and auroc > 0.5:

@@ -383,9 +383,7 @@ def score_tasks(
     return scores
 
 
-def _scores(
-    plan: Plan, design: Design, components: Components, task: Task, classifier: str, threads: int
-) -> Scores:
+def _scores(plan: Plan, design: Design, components: Components, task: Task, classifier: str, threads: int) -> Scores:
     direction, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
@@ -399,9 +397,7 @@ def _scores(
     if classifier == "boost" and not whole.shares.any():
         # Trees without a split had too few rows. That is not a result, and not a tie between conditions.
         none = ("auroc", "auroc_within", "sparsity")
-        return Scores(
-            dict.fromkeys(none, np.nan) | {UNUSED: 1.0}, {name: np.full(count, np.nan) for name in none}
-        )
+        return Scores(dict.fromkeys(none, np.nan) | {UNUSED: 1.0}, {name: np.full(count, np.nan) for name in none})
     models = [first]
     counts = plan.top if direction == "most" and whole.shares.any() else ()
     order = np.argsort(-whole.shares, kind="stable")
