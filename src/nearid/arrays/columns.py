@@ -250,6 +250,7 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
         Entry of `obsm`. Default: the only entry, or the matrix X if `obsm` is empty.
     """
     table = _obs(source, None)
+    rows: Rows
     if is_a(source, "anndata", "AnnData"):
         rows, variables = open_cells(source, "AnnData", key, None), source.var_names
     else:
