@@ -178,7 +178,7 @@ def equal_conditions(rng: np.random.Generator, batches: int = 8) -> tuple[Paired
     against, _ = contrasts(design, [1, 2, 3], plan.directions, plan.folds, plan.random_state)
     scores: dict[str, list[dict[Key, list[Scores]]]] = {}
     for name, which in (("base", np.arange(3)), ("ica", np.arange(3, 6))):
-        tasks = tasks_of(plan, against, dropping=False)
+        tasks = tasks_of(against, dropping=False)
         scores[name] = [score_tasks(plan, design, some_columns(x, which), tasks, None, lambda: None)]
     return tuple(t for t in summarise(plan, against, scores)[1] if t.score == "auroc")
 

@@ -8,7 +8,7 @@ DEFAULTS = {
     "directions": ("most", "one"),
     "folds": 5,
     "perturbations": None,
-    "top": None,
+    "top": (),
     "drop": None,
     "n_components": None,
     "fit_rows": None,

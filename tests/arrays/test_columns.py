@@ -8,6 +8,8 @@ import pytest
 from nearid import InputError
 from nearid.arrays import open_columns, open_rows, pair_rows
 from nearid.arrays.columns import is_annotated, open_annotated
+from nearid.arrays.derived import SelectedColumns, SelectedRows
+from nearid.arrays.metadata import column_names
 
 
 def test_text_tables_keep_names_and_text(tmp_path: Path) -> None:
@@ -112,11 +114,6 @@ def test_a_parquet_file_of_lists_is_rows(tmp_path: Path) -> None:
     assert list(open_columns(tmp_path / "f.parquet").values) == ["0", "1"]
 
 
-def test_integers_beyond_float64_are_rounded(tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text(f"a\n{2**60 + 1}\n2\n")
-    assert open_columns(tmp_path / "f.csv").values["a"].tolist() == [2.0**60, 2]
-
-
 def test_missing_cells_are_seen(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("a,b\n1,true\n,\n")
     columns = open_columns(tmp_path / "f.csv")
@@ -152,7 +149,8 @@ def cells():
 
     rng = np.random.default_rng(0)
     obs = pd.DataFrame({"drug": list("abab"), "plate": [1, 1, 2, 2]}, index=["w1", "w2", "w3", "w4"])
-    made = anndata.AnnData(rng.normal(size=(4, 3)).astype(np.float32), obs=obs)
+    var = pd.DataFrame(index=["Actin", "Tubulin", "DNA"])
+    made = anndata.AnnData(rng.normal(size=(4, 3)).astype(np.float32), obs=obs, var=var)
     made.obsm["emb"] = rng.normal(size=(4, 2)).astype(np.float32)
     return made
 
@@ -168,7 +166,11 @@ def test_the_embedding_and_its_table(cells, tmp_path, stored):
     assert np.array_equal(rows.read(0, 4), cells.obsm["emb"])
     assert rows.ids.tolist() == ["w1", "w2", "w3", "w4"] == table.ids.tolist()
     assert list(table.values["drug"]) == list("abab") and list(table.values["plate"]) == [1, 1, 2, 2]
-    assert np.array_equal(open_annotated(source, "X")[0].read(0, 4), cells.X)
+    of_x = open_annotated(source, "X")[0]
+    assert np.array_equal(of_x.read(0, 4), cells.X)
+    # Variables name the columns of X and of layers, also where columns and rows are selected.
+    assert rows.titles is None and of_x.titles == ("Actin", "Tubulin", "DNA") and of_x.columns is None
+    assert column_names(SelectedRows(SelectedColumns(of_x, np.array([2, 0])), np.arange(2))) == ("DNA", "Actin")
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -308,3 +310,14 @@ def test_cells_that_are_separated_in_another_way_are_named(tmp_path):
     (tmp_path / "x.csv").write_text("a;b\n1;2\n3;4\n")
     with pytest.raises(InputError, match=r"seem to be separated by ';'\. Separate cells by commas in a \.csv"):
         open_rows(tmp_path / "x.csv")
+
+
+def test_integers_beyond_the_digits_of_floats_stay_apart(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": [0.5, 1.5, 2.5], "label": [2**53, 2**53 + 1, 2**53]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for source in (frame, tmp_path / "a.csv", tmp_path / "a.parquet"):
+        assert open_columns(source).values["label"].tolist() == [2**53, 2**53 + 1, 2**53]
+    (tmp_path / "b.csv").write_text(f"a,b\n{2**60 + 1},1\n,2\n")
+    assert open_columns(tmp_path / "b.csv").values["a"].tolist() == [2**60 + 1, None]

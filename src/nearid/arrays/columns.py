@@ -250,10 +250,16 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
         Entry of `obsm`. Default: the only entry, or the matrix X if `obsm` is empty.
     """
     table = _obs(source, None)
+    rows: Rows
     if is_a(source, "anndata", "AnnData"):
-        return open_cells(source, "AnnData", key, None), table
-    rows = open_rows(source, key=key)
-    rows.ids, rows.index = table.ids, table.index
+        rows, variables = open_cells(source, "AnnData", key, None), source.var_names
+    else:
+        rows = open_rows(source, key=key)
+        rows.ids, rows.index = table.ids, table.index
+        variables = _stored(local_path(source), "var").index
+    # X and layers have a column for each variable; entries of obsm have columns of their own.
+    if ":obsm/" not in rows.name and rows.shape[1] == len(variables):
+        rows.titles = tuple(map(str, variables))
     return rows, table
 
 
@@ -263,7 +269,7 @@ def _obs(source: Any, ids: str | None) -> Columns:
         name, frame = "obs of AnnData", source.obs
     else:
         path = local_path(source)
-        name, frame = f"obs of {path.name}", _stored_obs(path)
+        name, frame = f"obs of {path.name}", _stored(path, "obs")
     if not len(frame.columns):
         raise InputError(
             f"{name} has no columns, but nearid takes labels, batches and factors from the columns of obs."
@@ -275,7 +281,8 @@ def _obs(source: Any, ids: str | None) -> Columns:
     return table._replace(ids=row_ids(name, np.asarray(names, dtype=object), len(names)), index=names)
 
 
-def _stored_obs(path: Path) -> Any:
+def _stored(path: Path, part: str) -> Any:
+    """Return the table obs or var of an .h5ad file."""
     try:
         from anndata.io import read_elem
     except ImportError:
@@ -283,4 +290,4 @@ def _stored_obs(path: Path) -> Any:
             f"{path.name} can only be read with anndata. Install it: pip install 'nearid[anndata]'"
         ) from None
     with opened(str(path), path.name) as file, damage_told(path.name, ".h5ad file"):
-        return read_elem(file["obs"])
+        return read_elem(file[part])

@@ -17,6 +17,7 @@ class SelectedRows(Rows):
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
         self.columns, self.is_table, self.window = source.columns, source.is_table, source.window
+        self.titles = source.titles
         self.unused, self.inputs_sha256, self.preprocess = source.unused, source.inputs_sha256, source.preprocess
         self.blocks = None if source.blocks is None else source.blocks[places]
         self._source, self._places = source, places
@@ -63,6 +64,8 @@ class SelectedColumns(MappedRows):
         self.unused, self.inputs_sha256, self.preprocess = source.unused, source.inputs_sha256, source.preprocess
         if source.columns is not None:
             self.columns = tuple(source.columns[at] for at in places)
+        if source.titles is not None:
+            self.titles = tuple(source.titles[at] for at in places)
 
 
 def _columns(block: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -57,7 +57,7 @@ class Suspect(NamedTuple):
 
 def column_names(rows: Rows) -> tuple[str, ...]:
     """Return the names of the columns; without names, their positions counted from 0."""
-    return rows.columns or tuple(map(str, range(rows.shape[1])))
+    return rows.columns or rows.titles or tuple(map(str, range(rows.shape[1])))
 
 
 def choose_columns(

@@ -41,6 +41,8 @@ class Rows(ABC):
     ----------
     columns : tuple of str or None
         Names of the columns, if the source has them.
+    titles : tuple of str or None
+        Names of the columns for people, if the source is no table but names them: the variables of AnnData.
     unused : tuple of str
         Names of the columns of a table that are not features: text, ids, an index.
     index : pandas.Index or None
@@ -70,6 +72,7 @@ class Rows(ABC):
     # Number of rows that `take` may read at once. A subclass sets the number that its storage decodes together.
     window = 1024
     columns: tuple[str, ...] | None = None
+    titles: tuple[str, ...] | None = None
     unused: tuple[str, ...] = ()
     index: Any = None
     is_table = False

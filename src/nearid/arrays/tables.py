@@ -294,7 +294,10 @@ def refuse_repeats(name: str, names: list[str]) -> None:
 
 
 def _values(column: Any) -> np.ndarray:
-    """Return a column as numbers (NaN if missing), booleans, dates or objects (text, None if missing)."""
+    """Return a column as numbers (NaN if missing), booleans, dates or objects (text, None if missing).
+
+    Integers beyond 2^53 stay integers.
+    """
     import pyarrow as pa
 
     kind = column.type
@@ -304,6 +307,9 @@ def _values(column: Any) -> np.ndarray:
         return np.asarray(column)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return np.asarray(column.to_numpy())
+    if loses_digits(column):
+        # As floats, different classes could become equal.
+        return id_values(column)
     if not pa.types.is_boolean(kind) and (is_number(kind) or pa.types.is_null(kind)):
         return floats(column, np.dtype(np.float64))
     return _objects(column.to_pylist())

@@ -47,7 +47,7 @@ def test_harmony_is_judged_beside_base(judged):
     assert harmony.mixing.value > base.mixing.value + 0.05 and harmony.width == 12
     assert judged.mean("harmony").mean > 0.85 and judged.test("base", "harmony").difference.n == 2
     told = {alert.code: alert.message for alert in judged.alerts}
-    assert told["transductive"].startswith("harmony, destroyed: nearid did not make these embeddings.")
+    assert told["transductive"].startswith("harmony, destroyed: a correction that was computed from all rows has seen")
     assert judged.provenance["options"]["also"] == ["harmony", "destroyed"]
     assert len(judged.provenance["inputs"]) == 3
     with pytest.raises(InputError, match="harmony is no map of single rows"):

@@ -1,5 +1,7 @@
 """The four conditions: the same information in other coordinates, fitted on the rows that were asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,10 +67,19 @@ def test_few_rows_have_few_components():
 
 def test_rotations_differ_and_keep_what_is_whitened(x):
     d, found = fitted(x, ("random",))
-    assert len(found.turns) == 5 and found.turns[0] is found.conditions["random"]
+    assert len(found.turns) == 2 and found.turns[0] is found.conditions["random"]
     views = [ComponentRows(d.rows, turn).take(np.arange(2000)) for turn in found.turns]
     assert all(np.allclose(np.cov(v.T, bias=True), np.eye(8), atol=1e-4) for v in views)
     assert all(not np.allclose(views[0], v, atol=0.1) for v in views[1:])
+
+
+def test_which_conditions_have_the_same_distances(x):
+    _, found = fitted(x, ("base", "pca", "random", "ica"))
+    base, pca, random, ica = (found.conditions[name] for name in ("base", "pca", "random", "ica"))
+    assert random.turns(pca) and ica.turns(pca) and ica.turns(random)
+    assert not pca.turns(base) and not base.turns(pca) and not base.turns(base)
+    assert not replace(pca, matrix=1.001 * pca.matrix).turns(pca)
+    assert not replace(pca, mean=pca.mean + 1).turns(pca) and not pca.some(np.arange(3)).turns(pca)
 
 
 def test_some_rows_and_some_components(x):

@@ -7,6 +7,7 @@ import pytest
 
 from deconfound_plans import plan_of
 from nearid.arrays import open_rows
+from nearid.base.errors import InputError
 from nearid.questions.deconfound.classifiers import hoyer
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_design
@@ -31,7 +32,7 @@ def plan_and_view():
 
 
 def run(plan, design, against, view, dropping=False):
-    tasks = tasks_of(plan, against, dropping)
+    tasks = tasks_of(against, dropping)
     return score_tasks(plan, design, view, tasks, _Cleaners(plan, design) if dropping else None, lambda: None)
 
 
@@ -92,8 +93,8 @@ def test_technical_components_are_dropped_on_training_rows_alone(plan_and_view):
     plan, d, against, view = plan_and_view
     found = run(*plan_and_view, dropping=True)
     assert {k.direction for k in found} == {"most"}
-    kept = [t[0] for t in tasks_of(plan, against, False) if t[0].direction == "most"]
-    assert [t[0] for t in tasks_of(plan, against, True)] == kept
+    kept = [task for task in tasks_of(against, False) if task[0] == "most"]
+    assert len(kept) == 4 and [str(task) for task in tasks_of(against, True)] == [str(task) for task in kept]
     # What held-out batches look like makes no difference.
     split = against[0].splits["most"][0]
     spoilt = np.array(view.rows.read(0, 400))
@@ -117,7 +118,28 @@ def test_a_stage_adds_up():
     assert timer.core_seconds["work"] >= 0.02 and list(timer.seconds) == ["nap", "work"]
 
 
-@pytest.mark.parametrize(("width", "top"), [(50, (5, 10, 20)), (12, (5,)), (9, (1,)), (2, (1,)), (1, ())])
-def test_the_default_of_top_is_at_most_half_of_the_components(width, top):
-    fitted = SimpleNamespace(conditions={"ica": SimpleNamespace(width=width), "base": SimpleNamespace(width=60)})
-    assert _top(None, fitted) == top
+def test_top_is_at_most_half_of_the_components():
+    fitted = SimpleNamespace(conditions={"ica": SimpleNamespace(width=12), "base": SimpleNamespace(width=60)})
+    assert _top((5, 6), fitted) == (5, 6) and _top((), fitted) == _top((0,), fitted) == ()
+    with pytest.raises(InputError, match="half of the 12 components"):
+        _top((5, 7), fitted)
+
+
+def test_classifiers_of_a_split_share_what_is_fitted_before(plan_and_view, monkeypatch):
+    plan, d, against, view = plan_and_view
+    fits = []
+    monkeypatch.setattr(ComponentRows, "trained", lambda self, train: fits.append(len(train)) or self)
+    both = run(replace(plan, classifiers=("boost", "logistic"), top=()), d, against, view)
+    assert len(fits) == 8 and {k.classifier: len(v) for k, v in both.items()} == {"boost": 4, "logistic": 4}
+    alone = run(replace(plan, top=()), d, against, view)
+    for key, each in alone.items():
+        assert [s.scores for s in both[key]] == [s.scores for s in each]
+
+
+def test_trees_without_a_split_have_no_scores(plan_and_view):
+    plan, d, against, view = plan_and_view
+    rare = replace(plan, classifiers=("boost",), boosting={"trees": 2, "min_data_in_leaf": 500})
+    for each in run(rare, d, against, view).values():
+        for found in each:
+            assert found.scores.pop("unused") == 1 and set(found.scores) == set(found.without)
+            assert np.isnan(list(found.scores.values())).all() and np.isnan(list(found.without.values())).all()

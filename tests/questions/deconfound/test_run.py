@@ -201,7 +201,7 @@ def test_bad_rows(screen):
     spoilt[7, 2] = np.nan
     args = spoilt, NAMES[drawn.labels[:300]], drawn.batches[:300]
     options = {**QUICK, "conditions": "base", "directions": "most"}
-    with pytest.raises(InputError, match=r"1 of \d+ columns \('2' \(1 values\)\) and 1 of 300 rows"):
+    with pytest.raises(InputError, match=r"1 of \d+ columns \('2' \(1 value\)\) and 1 of 300 rows"):
         nearid.deconfound(*args, **options, nonfinite="refuse")
     made = nearid.deconfound(*args, **options)
     spoilt[drawn.labels[:300] == 0] = np.nan

@@ -33,7 +33,7 @@ def result():
     x[:, 1] += 2.0 * (labels == "b")
     x[:, 2] += 3.0 * batches
     x = x @ rng.normal(size=(6, 6))
-    return deconfound(x, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
+    return deconfound(x, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1, top=(1,))
 
 
 @pytest.fixture(scope="module")
@@ -332,6 +332,17 @@ def test_the_headline_names_perturbations_that_are_recognised_and_not():
     assert base_test(found).p > 0.05
     assert headline(found).startswith("Biology in part: 1 of 3 perturbations (strong) is recognised in new batches")
     assert re.search(r"\(from 0\.\d+ for (none|nil) to (0\.99\d|1\.000) for strong\)", sentences(found)[1])
+
+
+def test_the_headline_says_where_every_perturbation_is_recognised():
+    labels, batches = np.tile(["DMSO", "a", "b"], 80), np.repeat(np.arange(6), 40)
+    x = np.random.default_rng(0).normal(size=(240, 3))
+    x[:, 0] += 1.2 * (labels == "a") + 5 * (labels == "b")
+    options = {"control": "DMSO", "classifiers": "logistic", "directions": "most", "folds": 6, "conditions": "base"}
+    found = deconfound(x, labels, batches, **options)
+    # The mean of two has one degree of freedom, but each is clear on its own.
+    assert base_test(found).p > 0.05
+    assert "all perturbations are recognised in new batches" in headline(found)
 
 
 def test_trees_that_could_not_be_grown_are_no_tie():

@@ -78,9 +78,9 @@ def open_also(
         alerts.append(
             Alert(
                 "transductive",
-                f"{names}: nearid did not make {'this embedding' if len(opened) == 1 else 'these embeddings'}. A "
-                "correction that was computed from all rows has seen the batches that are held out here, so its AUROC "
-                "may be higher than it would be in new batches.",
+                f"{names}: a correction that was computed from all rows has seen the batches that are held out here, "
+                "so its AUROC may be higher than it would be in new batches. nearid did not make "
+                f"{'this embedding' if len(opened) == 1 else 'these embeddings'}.",
             )
         )
     return opened, alerts

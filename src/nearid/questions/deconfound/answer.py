@@ -80,7 +80,11 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
             CAREFUL,
         )
     what = _perturbations(result)
-    if (same or test.p < LEVEL) and auroc > 0.5:
+    # Few perturbations leave the test of their mean hardly any degree of freedom.
+    every = len(single) == len(result.perturbations) > 1 and test.p >= LEVEL
+    if every:
+        what = "all perturbations are"
+    if (same or every or test.p < LEVEL) and auroc > 0.5:
         if more:
             why = f"and the label explains more of the variance than the batch ({label_first})"
             return f"Mostly biology: {what} recognised in new batches, {why}", GOOD
@@ -103,7 +107,8 @@ def _answer(result: Deconfounding) -> tuple[str, str]:
     if less and batch.low > 0:
         why = f"and the batch explains more of the variance than the label ({batch_first})"
         return f"Mostly batch: {what} not clearly recognised in new batches, {why}", BAD
-    return f"Neither is clear: {what} not clearly recognised in new batches", CAREFUL
+    why = f", although the label explains more of the variance than the batch ({label_first})" * more
+    return f"Neither is clear: {what} not clearly recognised in new batches{why}", CAREFUL
 
 
 def apart(larger: Estimate, smaller: Estimate) -> bool:
@@ -168,7 +173,9 @@ def _helped(result: Deconfounding) -> list[str]:
     order = ("helped", "did harm", "differed between perturbations", "did not help", "made no difference")
     found = [f"{_listed(verdicts.pop(verdict))} {verdict}" for verdict in order if verdict in verdicts]
     found += [f"{_listed(names)} {verdict}" for verdict, names in verdicts.items()]
-    return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found]
+    # Names that the user gave stay as they are.
+    own = tuple(DONE.values())
+    return [f"{s[0].upper() if s.startswith(own) else s[0]}{s[1:]}." for s in found]
 
 
 def _verdict(result: Deconfounding, test: Paired) -> tuple[str, str]:

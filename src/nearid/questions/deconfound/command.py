@@ -36,7 +36,7 @@ QUESTION = Question(
         "rows and splits. For an .h5ad file also an entry of obsm, as scvi=X_scVI.",
         "position": "Column with names of wells such as B07, or two columns: row,column. Adds what the position on the "
         "plate explains of each component.",
-        "top": "Numbers k, separated by commas. For each one nearid compares the AUROC from the k most used components "
-        "with the AUROC from all others. 0 for none. Default: 5,10,20, without those above half of the components.",
+        "top": "Numbers k, separated by commas, such as 5,10,20. For each one nearid compares the AUROC from the k "
+        "most used components with the AUROC from all others, by two more classifiers for every one. Default: none.",
     },
 )

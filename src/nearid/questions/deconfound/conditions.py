@@ -28,6 +28,8 @@ from nearid.questions.deconfound.plan import CONDITIONS, CORRECTIONS, Plan
 PIECE = 4096
 # Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
 HELD_BYTES = 64 << 20
+# Maps that differ by less than this share are the same; components are kept in float32.
+SAME_MAP = 1e-6
 # Whitening keeps one direction for so many rows, but at least so many. With as many directions as rows, each whitened
 # component is the noise of single rows.
 ROWS_PER_COMPONENT, FEWEST_COMPONENTS = 10, 10
@@ -72,6 +74,15 @@ class Condition:
         matrix = None if self.matrix is None else self.matrix[which]
         columns = self.columns[which] if self.matrix is None else np.arange(len(which))
         return Condition(name or self.name, self.mean, matrix, columns, self.scales[which])
+
+    def turns(self, other: Condition) -> bool:
+        """Whether these components are a rotation of another condition's, so that distances and angles are the same."""
+        if self.matrix is None or other.matrix is None or self.matrix.shape != other.matrix.shape:
+            return False
+        turn = np.linalg.lstsq(other.matrix.T, self.matrix.T, rcond=None)[0]
+        rigid = np.allclose(turn @ turn.T, np.eye(self.width), atol=SAME_MAP)
+        error = np.abs(turn.T @ other.matrix - self.matrix).max()
+        return rigid and error <= SAME_MAP * np.abs(self.matrix).max() and np.array_equal(self.mean, other.mean)
 
     def map(self, x: Floats) -> Floats:
         """Components of rows in float32."""

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from nearid.engines.base import Engine
 from nearid.engines.local import blocks, cores, ordered_map
 from nearid.folds import row_moments
 from nearid.measures.auroc import auroc
-from nearid.measures.conservation import Conservation, conservation
-from nearid.measures.neighbourhoods import Mixing, mixing
-from nearid.measures.replicates import Against, Replicates, ReplicateSearch
+from nearid.measures.conservation import conservation
+from nearid.measures.neighbourhoods import mixing
+from nearid.measures.replicates import Against, ReplicateSearch
 from nearid.moments import Floats, Moments
 from nearid.questions.deconfound.also import Corrected, fit_also
 from nearid.questions.deconfound.attribution import attribution, observe
@@ -60,8 +60,6 @@ from nearid.questions.deconfound.standing import loss_alerts, neighbour_tests
 SIDE_BY_SIDE_BYTES = 128 << 20
 # 1 for a classifier that uses no component, otherwise 0. It is not a score; an alert counts it.
 UNUSED = "unused"
-# Numbers of leading components for the concentration. The text of the paper does not give its numbers legibly.
-TOP = (5, 10, 20)
 # With fewer degrees of freedom of label x batch, almost no effect of a label is significant.
 FEW_FREE = 3
 # Rows that the plots show.
@@ -191,10 +189,8 @@ def _with_corrections(
     return fitted.with_others(others, conditions), alerts
 
 
-def _top(top: Sequence[int] | None, fitted: Fitted) -> tuple[int, ...]:
+def _top(top: Sequence[int], fitted: Fitted) -> tuple[int, ...]:
     narrowest = min(c.width for c in fitted.conditions.values())
-    if top is None:
-        return tuple(k for k in TOP if 2 * k <= narrowest) or ((1,) if narrowest > 1 else ())
     top = [int(k) for k in top if k]
     if not all(1 <= k <= narrowest // 2 for k in top):
         raise InputError(
@@ -223,16 +219,20 @@ def _measure(
 
     few = np.sort(np.random.default_rng([plan.random_state, 8]).permutation(len(some))[:HELD])
 
-    def conserved(x: Floats) -> Conservation:
-        return conservation(x[few], labels[few], batches[few])
-
-    def near(x: Floats) -> tuple[Mixing, Replicates, Replicates | None]:
+    def near(components: Components) -> dict[str, Any]:
+        x = components.take(some)
         found = {name: each.measure(x) for name, each in search.items()}
-        return mixing(x, labels, batches), found["all"], found.get("controls")
+        return {
+            "mixing": mixing(x, labels, batches),
+            "replicates": found["all"],
+            "activity": found.get("controls"),
+            "conservation": conservation(x[few], labels[few], batches[few]),
+        }
 
     results: dict[str, ConditionResult] = {}
     scores: dict[str, list[dict[Key, list[Scores]]]] = {}
     planes: list[Plane] = []
+    neighbours: dict[str, dict[str, Any]] = {}
     cleaners = _Cleaners(plan, design)
     for name, condition in fitted.conditions.items():
         turns = fitted.components(name, design.rows)
@@ -250,9 +250,13 @@ def _measure(
             names = column_names(design.rows) if name == "ica" else ()
             of = features(condition, moments, np.flatnonzero(follows.technical) if names else np.array([], int), names)
         with timer.stage("neighbours"):
-            x = components.take(some)
+            # Distances and angles are those of a condition that differs by a rotation alone.
+            same = next((other for other in neighbours if condition.turns(fitted.conditions[other])), None)
+            neighbours[name] = near(components) if same is None else neighbours[same]
             doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
-            results[name] = ConditionResult(condition, follows, *near(x), parts, doubts, of, spot, conserved(x))
+            results[name] = ConditionResult(
+                condition, follows, partition=parts, doubts=doubts, features=of, position=spot, **neighbours[name]
+            )
             if name == plan.cleaned:
                 clean = cleaners.clean(components, np.arange(design.n))
                 seen = observe(clean, *codes, blocks=design.blocks, engine=engine)
@@ -260,14 +264,12 @@ def _measure(
                     clean, *codes, control=design.control, blocks=design.blocks, seen=seen, engine=engine
                 )
                 where = _position(clean, design, engine)
-                mapped = clean.take(some)
                 results[KEPT[name]] = ConditionResult(
                     clean.condition,
                     left,
-                    *near(mapped),
-                    partition(seen.units, seed=plan.random_state),
+                    partition=partition(seen.units, seed=plan.random_state),
                     position=where,
-                    conservation=conserved(mapped),
+                    **near(clean),
                 )
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
@@ -282,7 +284,7 @@ def _measure(
             )
         for without_technical in dropping:
             row = KEPT[name] if without_technical else name
-            tasks = tasks_of(plan, against, without_technical)
+            tasks = tasks_of(against, without_technical)
             tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks) * len(turns))
             with timer.stage(f"classifiers, {row}"):
                 how = cleaners if without_technical else None
@@ -330,14 +332,16 @@ def _of_columns(design: Design, moments: Moments, seed: int, engine: Engine) -> 
     return partition(seen.units, condition.scales**2, seed=seed)
 
 
-Task = tuple[Key, Contrast, Split]
+Task = tuple[str, Contrast, Split]
 
 
-def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Task]:
-    """All fits of a condition. Training on one batch drops no components, because it does not show batch effects."""
+def tasks_of(against: Sequence[Contrast], dropping: bool) -> list[Task]:
+    """All splits of a condition, with their directions.
+
+    Training on one batch drops no components, because it does not show batch effects.
+    """
     return [
-        (Key(direction, classifier, contrast.name), contrast, split)
-        for classifier in plan.classifiers
+        (direction, contrast, split)
         for contrast in against
         for direction, splits in contrast.splits.items()
         if not (dropping and direction == "one")
@@ -361,41 +365,45 @@ def score_tasks(
     # Cleaned rows differ between splits.
     components = components.held() if cleaners is None else components
 
-    def run(task: Task) -> Scores:
-        return _scores(plan, design, components, task, cleaners, threads)
+    def run(task: Task) -> list[Scores]:
+        fitted = components.trained(task[2].train)
+        if cleaners is not None:
+            fitted = cleaners.clean(fitted, task[2].train)
+        return [_scores(plan, design, fitted, task, classifier, threads) for classifier in plan.classifiers]
 
     scores: dict[Key, list[Scores]] = {}
     # Warning filters are per process, not per thread, so they are set around all fits.
     with warnings.catch_warnings():
         # If classes are separable, the last digits of the coefficients do not matter.
         warnings.filterwarnings("ignore", message="lbfgs failed to converge")
-        for (key, *_), each in zip(tasks, ordered_map(run, tasks, workers=workers, tick=tick), strict=True):
-            scores.setdefault(key, []).append(each)
+        every = ordered_map(run, tasks, workers=workers, tick=tick)
+        for (direction, contrast, _), each in zip(tasks, every, strict=True):
+            for classifier, found in zip(plan.classifiers, each, strict=True):
+                scores.setdefault(Key(direction, classifier, contrast.name), []).append(found)
     return scores
 
 
-def _scores(
-    plan: Plan, design: Design, components: Components, task: Task, cleaners: _Cleaners | None, threads: int
-) -> Scores:
-    key, contrast, split = task
+def _scores(plan: Plan, design: Design, components: Components, task: Task, classifier: str, threads: int) -> Scores:
+    direction, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
-    components = components.trained(train)
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
-    if cleaners is not None:
-        components = cleaners.clean(components, train)
+    batches, count = design.batches.codes[test], len(design.batches.names)
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)
-        return learn(key.classifier, part, train, positive, plan, threads), which
+        return learn(classifier, part, train, positive, plan, threads), which
 
     whole, _ = first = fit(np.arange(components.width))
+    if classifier == "boost" and not whole.shares.any():
+        # Trees without a split had too few rows. That is not a result, and not a tie between conditions.
+        none = ("auroc", "auroc_within", "sparsity")
+        return Scores(dict.fromkeys(none, np.nan) | {UNUSED: 1.0}, {name: np.full(count, np.nan) for name in none})
     models = [first]
-    counts = plan.top or () if key.direction == "most" and whole.shares.any() else ()
+    counts = plan.top if direction == "most" and whole.shares.any() else ()
     order = np.argsort(-whole.shares, kind="stable")
     for k in counts:
         models += [fit(np.sort(order[:k])), fit(np.sort(order[k:]))]
     predictions = _predictions(components, test, models)
-    batches, count = design.batches.codes[test], len(design.batches.names)
     areas = [auroc(truth, predicted) for predicted in predictions]
     left = [aurocs_without(truth, predicted, batches, count) for predicted in predictions]
     sparsity = hoyer(whole.shares)
@@ -406,10 +414,6 @@ def _scores(
         UNUSED: float(not whole.shares.any()),
     }
     without = {"auroc": left[0][0], "auroc_within": left[0][1], "sparsity": np.full(count, sparsity)}
-    if key.classifier == "boost" and scores[UNUSED]:
-        # Trees without a split had too few rows. That is not a result, and not a tie between conditions.
-        scores |= dict.fromkeys(without, np.nan)
-        without = {name: np.full(count, np.nan) for name in without}
     for i, k in enumerate(counts):
         scores[f"concentration@{k}"] = areas[2 * i + 1] - areas[2 * i + 2]
         without[f"concentration@{k}"] = left[2 * i + 1][0] - left[2 * i + 2][0]

@@ -18,6 +18,7 @@ from nearid.base.limits import readable
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, blocks
 from nearid.questions.deconfound.constant import Groups, constant_columns
+from nearid.show.view import counted
 
 # What to do with values that are not finite.
 Nonfinite = Literal["least", "rows", "columns", "refuse"]
@@ -93,7 +94,7 @@ def usable(rows: Rows, how: Nonfinite, engine: Engine = LOCAL) -> Usable:
         return everything
     bad, inverse, counts = np.unique(at_column, return_inverse=True, return_counts=True)
     names = column_names(rows)
-    named = few(f"{names[bad[k]]!r} ({counts[k]:,} values)" for k in np.argsort(-counts, kind="stable"))
+    named = few(f"{names[bad[k]]!r} ({counted(int(counts[k]), 'value')})" for k in np.argsort(-counts, kind="stable"))
     touched = len(np.unique(at_row))
     where = f"{len(bad)} of {d} columns ({named}) and {touched:,} of {n:,} rows"
     what = f"{rows.name} has values that are not finite, in {where}"
@@ -108,11 +109,13 @@ def usable(rows: Rows, how: Nonfinite, engine: Engine = LOCAL) -> Usable:
         helps = d > len(bad) if other == "columns" else n - touched >= 2
         advice = f"Try nonfinite={other!r} (--nonfinite {other}), or fill them in." if helps else "Fill them in."
         raise InputError(f"{what}: without them {left}. {advice}")
-    parts = [f"{len(bad[dropped])} columns"] * bool(dropped.any()) + [f"{len(lost_rows):,} rows"] * bool(len(lost_rows))
+    parts = [f"{dropped.sum()} of {d} columns"] * bool(dropped.any())
+    parts += [f"{len(lost_rows):,} of {n:,} rows"] * bool(len(lost_rows))
     alert = Alert(
         "nonfinite",
-        f"{what}. Left out: {' and '.join(parts)}; {len(columns)} columns of {len(kept):,} rows are used. Choose "
-        "otherwise with nonfinite='rows' or 'columns' (--nonfinite rows, --nonfinite columns).",
+        f"nearid leaves out {' and '.join(parts)} of {rows.name}, because of values that are not finite. Such values "
+        f"are in {where}; {len(columns)} columns of {len(kept):,} rows are used. Choose otherwise with "
+        "nonfinite='rows' or 'columns' (--nonfinite rows, --nonfinite columns).",
     )
     return Usable(columns, kept, (alert,))
 

@@ -54,7 +54,7 @@ class Plan:
     directions: tuple[str, ...]
     folds: int
     perturbations: Sequence[Any] | str | int | None
-    top: Sequence[int] | None
+    top: Sequence[int]
     drop: int | float | Literal["auto"] | None
     n_components: int | None
     fit_rows: int | None
@@ -63,7 +63,7 @@ class Plan:
     boosting: Mapping[str, Any]
     nonfinite: str
     random_state: int
-    rotations: int = 5
+    rotations: int = 2
     control: Any = None
     features: list[str] | str | None = None
     exclude: list[str] | str | None = None

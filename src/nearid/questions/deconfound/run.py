@@ -56,7 +56,7 @@ def deconfound(
     overwrite: bool = False,
     n_components: Count | None = None,
     fit_rows: Annotated[int, Bound(10)] | None = None,
-    rotations: Count = 5,
+    rotations: Count = 2,
     blocks: Any = None,
     also: Mapping[str, Any] | None = None,
     position: Any = None,
@@ -110,9 +110,8 @@ def deconfound(
     perturbations : names or int, optional
         Labels to evaluate, how many of the most frequent, or "all". Default: all, but at most the 20 most frequent.
     top : sequence of int, optional
-        Numbers k for the concentration: AUROC from the k most used components minus AUROC from the others. Default:
-        those of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 if all three are
-        larger. Empty, or 0, for none.
+        Numbers k, such as 5, 10, 20: adds the concentration, AUROC from the k most used components minus AUROC from
+        the others. Each k takes two more classifiers for every one. Default: none.
     out : path, optional
         File for the cleaned embedding: the rows without their technical (batch) components, all else unchanged. A table
         (.parquet, .csv, .tsv) keeps its ids, metadata and names of columns; AnnData (.h5ad) gets a new entry of obsm;
@@ -132,8 +131,9 @@ def deconfound(
         Leading principal directions to keep. Default: all that exist, but at most one for each ten rows (ten at least).
     fit_rows : int, optional
         Largest number of rows, drawn at random, for fitting whitening and ICA. Default: all rows, read block by block.
-    rotations : int, default=5
-        Rotations of the condition "random". Its scores are means over them.
+    rotations : int, default=2
+        Rotations of the condition "random". Its scores are means over them, and each takes as many classifiers as
+        another condition.
     blocks : str or array-like of shape (n,), optional
         Rows that belong together within a batch, such as the image or well of each row. A block is held out as a whole,
         with its batch. Whitening and ICA are fitted on one row of each block, and each block counts once in the tests
@@ -203,7 +203,7 @@ def deconfound(
         directions=named(directions, "direction", DIRECTIONS),
         folds=folds,
         perturbations=perturbations,
-        top=top,
+        top=top or (),
         drop=rule,
         n_components=n_components,
         fit_rows=fit_rows,

@@ -80,13 +80,13 @@ GIVEN = (
 METHOD = (
     "Base, PCA and ICA are fitted without labels and batches. Classifiers learn on some batches and are judged on "
     "others; no batch is on both sides. AUROC within batches compares rows of one batch alone. Sparsity: Hoyer's "
-    "measure of the shares of components in the splits of trees, or in the coefficients. Concentration: AUROC from "
-    "the k most used components less AUROC from all others. Mixing: chance that two neighbours within a label are of "
-    "different batches, over that of two rows drawn at random. mAP: mean average precision of rows of the same "
-    "perturbation among all rows of other batches. Biological: the label explains more than label x batch does (F "
-    "test, at most 5% of the names expected to be false). Technical: the batch explains at least 1%, significantly, "
-    "and more than the label."
+    "measure of the shares of components in the splits of trees, or in the coefficients. Mixing: chance that two "
+    "neighbours within a label are of different batches, over that of two rows drawn at random. mAP: mean average "
+    "precision of rows of the same perturbation among all rows of other batches. Biological: the label explains more "
+    "than label x batch does (F test, at most 5% of the names expected to be false). Technical: the batch explains at "
+    "least 1%, significantly, and more than the label."
 )
+CONCENTRATED = " Concentration: AUROC from the k most used components less AUROC from all others."
 
 
 def view(result: Deconfounding) -> View:
@@ -115,7 +115,7 @@ def view(result: Deconfounding) -> View:
         tables=[_main_table(result), *(replace(table, folded=True) for table in others)],
         facts=_facts(result),
         figures=_figures(result),
-        method=METHOD,
+        method=METHOD + CONCENTRATED * any(s.score.startswith("concentration") for s in result.scores),
         provenance=result.provenance,
         leading=1,
         brief=True,
