@@ -543,7 +543,8 @@ def _gather(
         8 * width * (width * (plan.folds + 1) + source.n * plan.keep),
         "Reduce the columns first, for example to their principal components.",
     )
-    cut = blocks(source.n, width)
+    # The size of a block is in bytes: twice as many rows in float32, whose products are faster for it.
+    cut = blocks(source.n, -(-width * plan.dtype.itemsize // 8))
     # The tree's nodes, and what a few threads have ready for it. Beyond the bound one fold's products at a time are
     # held, and BLAS has all threads to itself.
     large = (held_nodes(len(cut)) + 3) * 8 * plan.folds * width**2 > PARTIAL_BYTES
