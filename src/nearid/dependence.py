@@ -376,7 +376,7 @@ def _nearest(distances: Iterator[Floats], count: int) -> Floats:
 
 
 def _distances(pair: Pair, seed: int) -> Iterator[Floats]:
-    """Yield distances of some rows to all rows, or to a sample, by chunk; infinite to themselves and to exact copies."""
+    """Yield distances of some rows to all rows, or to a sample, by chunk; infinite to themselves and exact copies."""
     rng = np.random.default_rng(seed)
     rows = np.arange(pair.n)
     width = pair.x.shape[1] + pair.y.shape[1]
@@ -409,7 +409,7 @@ def _distances(pair: Pair, seed: int) -> Iterator[Floats]:
     for both in squares(rows):
         for side, scale in zip(both, scales, strict=True):
             side /= scale
-        largest = np.maximum(*both, out=both[0])
+        largest = np.maximum(both[0], both[1], out=both[0])
         np.sqrt(np.maximum(largest, 0, out=largest), out=largest)
         largest[largest < COPY] = np.inf
         yield largest
