@@ -219,7 +219,7 @@ def test_distances_of_rows_are_those_of_their_differences(rng, dtype):
     # Rows of one side hold a value that is not finite, and stand at the mean of the others of their chunk.
     x, y = (rng.normal(size=(300, 5)).astype(dtype) + dtype(100) for _ in "xy")
     x[20] = np.nan
-    found = dependence._distances(pair_rows(open_rows(x), open_rows(y)), 0)
+    found = np.hstack(list(dependence._distances(pair_rows(open_rows(x), open_rows(y)), 0)))
     queries = np.sort(np.random.default_rng(0).choice(np.arange(300), len(found), replace=False))
     x[20] = np.delete(x, 20, axis=0).astype(float).mean(axis=0)
     each = [np.linalg.norm(z[queries][:, None].astype(float) - z.astype(float), axis=2) for z in (x, y)]
@@ -227,3 +227,11 @@ def test_distances_of_rows_are_those_of_their_differences(rng, dtype):
     apart = (wanted > 0) & (queries != 20)[:, None]
     np.testing.assert_allclose(found[apart], wanted[apart], rtol=0.02)
     assert np.isinf(found[wanted == 0]).all()
+
+
+@pytest.mark.parametrize("width", [5, 40, 400])
+def test_nearest_are_those_of_all_distances(rng, width):
+    distances = rng.exponential(size=(7, width))
+    distances[:, 3] = np.inf
+    found = dependence._nearest(iter(np.array_split(distances, 39, axis=1)), 20)
+    np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :20])

@@ -499,3 +499,16 @@ def test_comparisons_from_sums_in_float32_agree_with_those_in_float64(monkeypatc
         mine, theirs = (getattr(result.similarity, name).value for result in (found, exact))
         assert mine == pytest.approx(theirs, abs=1e-5)
     np.testing.assert_allclose(found.similarity.correlations, exact.similarity.correlations, atol=5e-5)
+
+
+def test_blocks_in_float32_have_twice_the_rows(monkeypatch, single_from, rng):
+    monkeypatch.setattr(local, "BLOCK_BYTES", 8 * 8 * 300)
+    x, y = (rng.normal(size=(6000, width)).astype(np.float32) for width in (5, 3))
+    for single, blocks in ((True, 10), (False, 20)):
+        steps = []
+        found = _moments_of(x, y, single, tick=lambda steps=steps: steps.append(1))
+        assert len(steps) == blocks
+        for k, part in enumerate(found.parts):
+            rows = np.hstack([x, y]).astype(np.float64)[assign(6000, 4, 0) == k]
+            expected = Moments.of(rows).scatter
+            np.testing.assert_allclose(part.scatter, expected, atol=1e-6 * expected.max() if single else 1e-9)

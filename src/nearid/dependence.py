@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -45,6 +46,8 @@ LEVEL, ORDERS, ALL_ORDERS, LEAST_BORDERS, FURTHER = 0.05, 199, 5, 4, 4
 # Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time: few enough to
 # stay in a core's cache.
 COPY, CHUNK = 1e-7, 512
+# Chunks whose distances are in memory at a time.
+TOGETHER = 16
 # Neighbouring rows that are read together for the search for near copies in a large file.
 RUN = 32
 
@@ -344,10 +347,12 @@ def clustered_rows(pair: Pair, *, seed: int = 0) -> ClusteredRows | None:
 
 def _spacings(pair: Pair, seed: int) -> Floats | None:
     """k log(d_(k+1) / d_k) of some rows, k = 1, 2, ..., in units of the mean at the far k; None for too few rows."""
-    distances, wanted = _distances(pair, seed), 3 * FAR.stop
-    if distances.shape[1] <= wanted:
+    wanted = 3 * FAR.stop
+    # One more shows that there are more rows than that.
+    nearest = _nearest(_distances(pair, seed), wanted + 1)
+    if nearest.shape[1] <= wanted:
         return None
-    nearest = np.sort(np.partition(distances, wanted, axis=1)[:, :wanted], axis=1)
+    nearest = nearest[:, :wanted]
     # Exact copies of another row have the same distance as that row and are left out, too.
     nearest[:, 1:][nearest[:, 1:] < (1 + COPY) * nearest[:, :-1]] = np.inf
     nearest = np.sort(nearest, axis=1)[:, : FAR.stop + 1]
@@ -358,8 +363,20 @@ def _spacings(pair: Pair, seed: int) -> Floats | None:
     return spacings / usual if usual > 0 else None
 
 
-def _distances(pair: Pair, seed: int) -> Floats:
-    """Return distances of some rows to all rows, or to a sample; infinite to themselves and to exact copies."""
+def _nearest(distances: Iterator[Floats], count: int) -> Floats:
+    """Return the `count` smallest distances of each query, ascending, or all if there are fewer rows."""
+    nearest: Floats | None = None
+    # A few chunks at a time, so that never all distances are in memory.
+    while further := list(itertools.islice(distances, TOGETHER)):
+        nearest = np.concatenate(further if nearest is None else [nearest, *further], axis=1)
+        if nearest.shape[1] > count:
+            nearest = np.partition(nearest, count - 1, axis=1)[:, :count]
+    assert nearest is not None
+    return np.sort(nearest, axis=1)
+
+
+def _distances(pair: Pair, seed: int) -> Iterator[Floats]:
+    """Yield distances of some rows to all rows, or to a sample, by chunk; infinite to themselves and exact copies."""
     rng = np.random.default_rng(seed)
     rows = np.arange(pair.n)
     width = pair.x.shape[1] + pair.y.shape[1]
@@ -379,21 +396,23 @@ def _distances(pair: Pair, seed: int) -> Floats:
     spreads = [float(np.abs(query - centre).max()) or 1.0 for query, centre in zip(queries, centres, strict=True)]
     units = [1.0 if no_unit else spread for no_unit, spread in zip(small, spreads, strict=True)]
     queries = [(query - centre) / unit for query, centre, unit in zip(queries, centres, units, strict=True)]
-    squares = np.empty((2, count, len(rows)))
     rooms = [np.empty((min(CHUNK, len(rows)), query.shape[1])) for query in queries]
-    for start in range(0, len(rows), CHUNK):
-        block = slice(start, start + CHUNK)
-        each = zip(squares, pair.take(rows[block]), queries, centres, units, rooms, strict=True)
-        for into, side, query, centre, unit, room in each:
-            into[:, block] = _apart(side, query, centre, unit, room[: len(side)])
-    for side in squares:
-        usual = float(np.median(side[:, :: 1 + len(rows) // 1000]))
-        # Most rows of a side may be one and the same: then none is near another there.
-        side /= usual if usual > 0 else 1.0
-    largest = np.maximum(squares[0], squares[1], out=squares[0])
-    np.sqrt(np.maximum(largest, 0, out=largest), out=largest)
-    largest[largest < COPY] = np.inf
-    return np.asarray(largest)
+
+    def squares(some: np.ndarray) -> Iterator[list[Floats]]:
+        for start in range(0, len(some), CHUNK):
+            each = zip(pair.take(some[start : start + CHUNK]), queries, centres, units, rooms, strict=True)
+            yield [_apart(side, query, centre, unit, room[: len(side)]) for side, query, centre, unit, room in each]
+
+    usual = [float(np.median(np.hstack(own))) for own in zip(*squares(rows[:: 1 + len(rows) // 1000]), strict=True)]
+    # Most rows of a side may be one and the same: then none is near another there.
+    scales = [own if own > 0 else 1.0 for own in usual]
+    for both in squares(rows):
+        for side, scale in zip(both, scales, strict=True):
+            side /= scale
+        largest = np.maximum(both[0], both[1], out=both[0])
+        np.sqrt(np.maximum(largest, 0, out=largest), out=largest)
+        largest[largest < COPY] = np.inf
+        yield largest
 
 
 def _apart(rows: np.ndarray, query: Floats, centre: Floats, unit: float, room: Floats) -> Floats:

@@ -367,7 +367,9 @@ def _moments(
     weights = trait_weights(sample) if folds > 1 else None
     plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), weights, few)
     if folds > 1 and _single_suffices(source):
-        gathered = _gather_single(source, replace(plan, dtype=np.dtype(np.float32)), engine, tick)
+        # Of the blocks that the progress counts, a pass in float32 reads two at a time.
+        twice = tick and (lambda: (tick(), tick()))
+        gathered = _gather_single(source, replace(plan, dtype=np.dtype(np.float32)), engine, twice)
         if gathered is not None:
             parts, kept, row_traits = gathered
             return parts, source.sides[0][0].shape[1], None if kept.all() else kept, row_traits
@@ -543,7 +545,8 @@ def _gather(
         8 * width * (width * (plan.folds + 1) + source.n * plan.keep),
         "Reduce the columns first, for example to their principal components.",
     )
-    cut = blocks(source.n, width)
+    # The size of a block is in bytes: twice as many rows in float32, whose products are faster for it.
+    cut = blocks(source.n, -(-width * plan.dtype.itemsize // 8))
     # The tree's nodes, and what a few threads have ready for it. Beyond the bound one fold's products at a time are
     # held, and BLAS has all threads to itself.
     large = (held_nodes(len(cut)) + 3) * 8 * plan.folds * width**2 > PARTIAL_BYTES
