@@ -367,9 +367,7 @@ def _moments(
     weights = trait_weights(sample) if folds > 1 else None
     plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), weights, few)
     if folds > 1 and _single_suffices(source):
-        # Of the blocks that the progress counts, a pass in float32 reads two at a time.
-        twice = tick and (lambda: (tick(), tick()))
-        gathered = _gather_single(source, replace(plan, dtype=np.dtype(np.float32)), engine, twice)
+        gathered = _gather_single(source, replace(plan, dtype=np.dtype(np.float32)), engine, _twice(tick))
         if gathered is not None:
             parts, kept, row_traits = gathered
             return parts, source.sides[0][0].shape[1], None if kept.all() else kept, row_traits
@@ -411,6 +409,11 @@ def _well_conditioned(moments: Moments) -> bool:
         return False
     correlations = moments.scatter / sizes[:, None] / sizes / moments.n
     return bool(np.linalg.eigvalsh(correlations)[0] > SINGLE_LEAST)
+
+
+def _twice(tick: Callable[[], object] | None) -> Callable[[], object] | None:
+    """What counts a block of a pass in float32, which has the rows of two that the progress counts."""
+    return None if tick is None else lambda: (tick(), tick())
 
 
 def _gather_single(

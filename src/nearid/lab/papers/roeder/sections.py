@@ -63,9 +63,8 @@ CPC: Section[Any] = Section(
     "each run has images of its own, it is {own-300:cca_f} with 300 and {own-3000:cca_f} with 3000. If both runs see "
     "the same ones, it falls: {images-300:cca_f} with 300, {base:cca_f} with 10,000. Mean CCA counts all directions "
     "alike. Counted by their variance, runs agree more with more images in both cases (images of their own: "
-    "{own-300:weighted_f} and {own-3000:weighted_f}; the same ones: {images-300:weighted_f} and {base:weighted_f}). The "
-    "map built from g alone does not carry f over (R2 {base:r2_heads}, fitted "
-    "{base:r2_fitted}).",
+    "{own-300:weighted_f} and {own-3000:weighted_f}; the same ones: {images-300:weighted_f} and {base:weighted_f}). "
+    "The map built from g alone does not carry f over (R2 {base:r2_heads}, fitted {base:r2_fitted}).",
     different="Patches, batch, optimiser and steps are not in the text at hand. The rows in which each run has images "
     "of its own, and their claim, were added after trials had shown that the same few images give more agreement. An "
     "earlier run of 800 steps gave less agreement with more images in these rows, too. Two of its five pairs were "
