@@ -186,7 +186,7 @@ TRAINED_PAIRS = Experiment(
     "linear map, and ICA of each alone removes a part of what a signed permutation leaves.",
     defaults=Parameters(),
     presets=presets(
-        cpu=("about 3 hours of one core (estimated)", 8),
+        cpu=("about 90 minutes of one core", 8),
         paper=("hours on a GPU (estimated)", 5),
     ),
     columns=(
