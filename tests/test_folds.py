@@ -503,11 +503,15 @@ def test_comparisons_from_sums_in_float32_agree_with_those_in_float64(monkeypatc
 
 def test_blocks_in_float32_have_twice_the_rows(monkeypatch, single_from, rng):
     monkeypatch.setattr(local, "BLOCK_BYTES", 8 * 8 * 300)
+    read, sums = [], folds._sums
+    monkeypatch.setattr(folds, "_sums", lambda block, *rest: (read.append(block), sums(block, *rest))[1])
     x, y = (rng.normal(size=(6000, width)).astype(np.float32) for width in (5, 3))
     for single, blocks in ((True, 10), (False, 20)):
         steps = []
+        read.clear()
         found = _moments_of(x, y, single, tick=lambda steps=steps: steps.append(1))
-        assert len(steps) == blocks
+        # The progress comes to its end in both.
+        assert len(read) == blocks and len(steps) == 20
         for k, part in enumerate(found.parts):
             rows = np.hstack([x, y]).astype(np.float64)[assign(6000, 4, 0) == k]
             expected = Moments.of(rows).scatter
