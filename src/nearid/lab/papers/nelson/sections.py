@@ -264,8 +264,7 @@ DECONFOUNDING: Section[Any] = Section(
     further={
         "deconfounding-222k": "The screen in the paper's size (222,000 x 384), with fewer perturbations and trees: "
         "AUROC {screen:auroc_base} (Base), {screen:auroc_pca} (PCA), {screen:auroc_random} (PCA + Rand), "
-        "{screen:auroc_ica} (PCA + ICA). Two other programs ran on the two cores meanwhile. An earlier version, which "
-        "scored less, took 6 core minutes.",
+        "{screen:auroc_ica} (PCA + ICA). An earlier version, which scored less, took 6 core minutes.",
     },
 )
 
